@@ -1,0 +1,4681 @@
+#!/usr/bin/env python3
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["anthropic>=2,<3", "openai>=3,<4", "google-genai>=3,<4", "rich>=13,<16"]
+# ///
+"""HalluMaze: when a language model is wrong, does it know, and does it get out again?
+
+    python hallumaze.py --size 7 --seed 42                  every provider whose key is set
+    python hallumaze.py --model openai/gpt-4o --seeds 1-60  one model, sixty mazes
+    python hallumaze.py --size 7 --seed 42 --show           the maze and the exact prompt, no call
+
+A model gets a text maze with exactly one way out and seductive hints on the wrong branches. It
+writes down its walk; every claim in that walk is checked against the maze. DOCUMENTATION.md says
+what every number means. The sections of this file follow the way the data flows, and each uses
+only those above it:
+
+     1 vocabulary      6 judging           11 command line
+     2 worlds          7 intervention      12 data: phrases and words in two languages
+     3 prompts         8 running
+     4 providers       9 statistics
+     5 reading        10 output
+
+Glossary: N is the size of a maze; r, c are row and column, from 0; a cell is (r, c); a direction
+is one of N E S W. A claim is what an answer says, a verdict what the maze says about it, a walk
+the verdicts in order. A trial is one model on one maze under one condition, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import getpass
+import hashlib
+import importlib.util
+import io
+import json
+import logging
+import math
+import os
+import platform
+import random
+import re
+import stat
+import sys
+import tempfile
+import time
+import unicodedata
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise, takewhile
+from pathlib import Path
+from threading import local
+from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote, quote_plus, urlsplit
+
+__version__ = "2.0.0"
+
+# =================================================================================================
+# 1  Vocabulary
+# =================================================================================================
+
+BENCHMARK_VERSION = "1.1"  # whose metrics these are (the HalluMaze v1.1 document)
+SCHEMA_VERSION = 2  # of the result file
+
+DIRECTIONS = "NESW"  # always listed in this order
+ARROWS = {"N": "↑", "E": "→", "S": "↓", "W": "←"}
+MOVES = {"N": (-1, 0), "E": (0, 1), "S": (1, 0), "W": (0, -1)}
+
+_LETTER_OF = {move: letter for letter, move in MOVES.items()}
+
+STANDARD_SIZES = (5, 7, 9, 11)
+SMALLEST, LARGEST = 2, 201
+MIRAGES = ("trap", "balanced", "off")
+GROUPS = ("A", "B", "C")
+LANGUAGES = ("ko", "en")
+
+# The verdicts on a step; every one but "ok" is a hallucination.
+OK, WALL, TELEPORT = "ok", "wall", "teleport"
+PHANTOM_CELL, PHANTOM_DIRECTION = "phantom_cell", "phantom_direction"
+
+# What an answer may say about itself, in the order in which results list it.
+SIGNALS = ("dead end", "backtracking", "loop detected", "strategy_change")
+DEAD_END_SIGNAL, BACKTRACKING_SIGNAL, LOOP_SIGNAL, STRATEGY_SIGNAL = SIGNALS
+
+# How a trial ended.
+ANSWERED, UNREADABLE, TRUNCATED, REFUSED, ERROR = (
+    "ok",
+    "unreadable",
+    "truncated",
+    "refused",
+    "error",
+)
+
+# Exit codes of the command.
+EXIT_OK, EXIT_ERRORS, EXIT_USAGE, EXIT_NOT_WIRED, EXIT_INTERRUPTED = 0, 1, 2, 70, 130
+
+Place = Hashable  # a place in any world: a cell of the maze
+Cell = tuple[int, int]
+T = TypeVar("T")
+Message = dict[str, str]  # {"role": "user" or "assistant", "content": text}
+
+
+class HalluMazeError(Exception):
+    """The root of all errors that a user is told in one line; `exit_code` ends the command."""
+
+    exit_code = EXIT_ERRORS
+
+
+class UsageError(HalluMazeError):
+    """Wrong use or configuration: nothing was sent."""
+
+    exit_code = EXIT_USAGE
+
+
+class NotWiredError(HalluMazeError):
+    """A provider that is a stub: whatever it "answers" is no measurement, so nothing is written."""
+
+    exit_code = EXIT_NOT_WIRED
+
+
+class ProviderError(HalluMazeError):
+    """A call that failed for reasons outside the model (network, key, quota, server).
+
+    status: the HTTP status, or None where no answer came. retryable: whether the same call may
+    succeed later.
+    """
+
+    def __init__(self, text: str, status: int | None = None, retryable: bool = False) -> None:
+        super().__init__(text)
+        self.status = status
+        self.retryable = retryable
+
+
+@dataclass(frozen=True, slots=True)
+class MazeConfig:
+    """What shapes a maze, its prompt and a call. The first five fields and their defaults: v1.1.
+
+    size: cells per side. use_mirage: print hints. use_confidence: ask for a confidence per step.
+    ariadne_mode: intervention group A, B or C. max_tokens: of one answer. mirage: "trap" (hints on
+    wrong branches only, v1.1) or "balanced" (as many on right ones). lang: of the prompt.
+    temperature: None leaves it to the server.
+    """
+
+    size: int = 7
+    use_mirage: bool = True
+    use_confidence: bool = True
+    ariadne_mode: str = "A"
+    max_tokens: int = 2500
+    mirage: str = "trap"
+    algorithm: str = "dfs"
+    lang: str = "ko"
+    temperature: float | None = 0.0
+    reasoning_effort: str | None = None
+
+
+class Claim(NamedTuple):
+    """One STEP as it was written.
+
+    line: where in the answer, from 0. number: the one the model wrote. cell: where it says it
+    stands; None when it does not say. direction: N, E, S or W, or another word that claims to be
+    one ("NE", "FORWARD"). to: the destination it names; a STEP that names a cell only has it here
+    and nothing else. confidence: 0..100.
+    """
+
+    line: int
+    number: int | None = None
+    cell: Place | None = None
+    direction: str | None = None
+    to: Place | None = None
+    confidence: float | None = None
+
+
+class Signal(NamedTuple):
+    """What an answer says about itself: `kind` is one of SIGNALS, `step` the step it refers to."""
+
+    line: int
+    kind: str
+    cell: Place | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that was read out of one answer; nothing of it is verified yet.
+
+    final_path: () when no path of at least two cells was readable. path_confidence: the
+    CONFIDENCE_LOG by the moves of final_path, when the answer has no STEP line. malformed_lines:
+    echoes of the prompt and STEP lines that are no move. text, reasoning: the answer without its
+    thinking, and the thinking. truncated: the thinking was cut before an answer came.
+    """
+
+    steps: tuple[Claim, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    final_path: tuple[Place, ...] = ()
+    path_confidence: tuple[float | None, ...] = ()
+    declared_backtracks: int | None = None
+    declared_hallucinations: int | None = None
+    malformed_lines: int = 0
+    text: str = ""
+    reasoning: str = ""
+    truncated: bool = False
+
+    @property
+    def format_ok(self) -> bool:
+        """Whether a FINAL_PATH and at least one STEP were readable."""
+        return bool(self.steps) and bool(self.final_path)
+
+    @property
+    def declared_loops(self) -> int:
+        """How many loops the answer says it found."""
+        return sum(signal.kind == LOOP_SIGNAL for signal in self.signals)
+
+    @property
+    def metacog_signals(self) -> list[str]:
+        """Which of the four kinds of signal were declared, in the order of SIGNALS (v1.1)."""
+        declared = {signal.kind for signal in self.signals}
+        return [kind for kind in SIGNALS if kind in declared]
+
+
+class Verdict(NamedTuple):
+    """What the world says about one accepted step.
+
+    step: its place among the accepted steps, from 1. cell: where it stood; None when it named a
+    cell only. verdict: OK, WALL, TELEPORT, PHANTOM_CELL or PHANTOM_DIRECTION; None for a step
+    outside the world, which is not judged. line: where in the answer it stands.
+    """
+
+    step: int
+    cell: Place | None
+    direction: str | None
+    confidence: float | None
+    verdict: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A verified walk: its verdicts and the events in them, as step numbers in rising order.
+
+    backtracks: the step at which each run of going back began. retreats: every step that goes
+    back, jumps back or withdraws a claim. loops, wrong_turns, dead_ends: the steps that are one
+    (dead_ends with the cell). persisted, stayed, corrected: the erring steps whose claim the walk
+    went on to believe, did not follow, or withdrew. moves: (from, to) of each legal move by step.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    backtracks: tuple[int, ...]
+    retreats: tuple[int, ...]
+    loops: tuple[int, ...]
+    wrong_turns: tuple[int, ...]
+    dead_ends: tuple[tuple[int, Place], ...]
+    persisted: tuple[int, ...]
+    stayed: tuple[int, ...]
+    corrected: tuple[int, ...]
+    moves: Mapping[int, tuple[Place, Place]]
+
+    @property
+    def errors(self) -> tuple[int, ...]:
+        """The steps that are hallucinations."""
+        return tuple(v.step for v in self.verdicts if v.verdict not in (OK, None))
+
+    @property
+    def hallucinations(self) -> int:
+        """How many steps are hallucinations."""
+        return len(self.errors)
+
+    @property
+    def first_hallucination(self) -> int:
+        """The first step that is one, from 1; -1 if none is."""
+        return next(iter(self.errors), -1)
+
+
+# =================================================================================================
+# 2  Worlds
+# =================================================================================================
+
+
+class World(Protocol):
+    """A graph whose truth we hold, with one walk through it to find. Places are hashable values."""
+
+    @property
+    def start(self) -> Place: ...
+    @property
+    def goal(self) -> Place: ...
+    @property
+    def budget(self) -> int:
+        """The number of steps that the formulas of v1.1 are normed by (N² in a maze)."""
+
+    def exists(self, place: Place) -> bool:
+        """Whether the place is anywhere in this world."""
+
+    def neighbours(self, place: Place) -> Sequence[Place]:
+        """The places that one legal move leads to from an existing place."""
+
+    def distance(self, place: Place) -> int:
+        """The moves from an existing place to the goal."""
+
+    def on_solution(self, place: Place) -> bool:
+        """Whether the place lies on a shortest walk from start to goal."""
+
+    def destination(self, place: Place, direction: str) -> Place | None:
+        """Where the direction would lead, wall or no wall; None for a word that is no direction."""
+
+    def direction(self, place: Place, other: Place) -> str | None:
+        """The direction of a step from one place to the other; None when no step can join them."""
+
+
+# A cell's openings are four bits. A maze is one flat list of them, rows of N + 1 entries: the last
+# of each row, and a row below the last, are no cells, so that a step over the border lands there.
+_BIT = {"N": 1, "E": 2, "S": 4, "W": 8}
+_OPPOSITE = (0, 4, 8, 0, 1, 0, 0, 0, 2)
+_LETTERS = tuple("".join(d for d in DIRECTIONS if mask & _BIT[d]) for mask in range(16))
+
+
+def _pick_table() -> tuple[int, ...]:
+    """For each set of directions, 12 entries that hold each of its members equally often."""
+    rows: list[int] = []
+    for mask in range(16):
+        bits = [bit for bit in (1, 2, 4, 8) if mask & bit] or [0]
+        rows.extend(bits[k * len(bits) // 12] for k in range(12))
+    return tuple(rows)
+
+
+_PICK = _pick_table()
+
+
+@lru_cache(maxsize=16)
+def _blank(size: int) -> tuple[int, ...]:
+    """For each entry of the flat list, the sides of the cell that have a neighbour."""
+    last = size - 1
+    rows: list[int] = []
+    for r in range(size):
+        vertical = (1 if r else 0) | (4 if r < last else 0)
+        rows.extend(vertical | (8 if c else 0) | (2 if c < last else 0) for c in range(size))
+        rows.append(0)
+    return (*rows, *[0] * (size + 1))
+
+
+@lru_cache(maxsize=16)
+def _offsets(size: int) -> tuple[tuple[int, ...], ...]:
+    """For each set of openings, how far in the flat list the cells behind them lie."""
+    step = ((1, -size - 1), (2, 1), (4, size + 1), (8, -1))
+    return tuple(tuple(far for bit, far in step if mask & bit) for mask in range(16))
+
+
+def _carve_dfs(size: int, rand: Callable[[], float]) -> list[int]:
+    """Depth-first backtracker from the start: long corridors, few dead ends (v1.1)."""
+    width = size + 1
+    far = (0, -width, 1, 0, width, 0, 0, 0, -1)
+    free = list(_blank(size))  # the sides of each cell behind which nobody has been
+    openings = [0] * len(free)
+    stack: list[int] = []
+    cell = 0
+    free[1] &= 7
+    free[width] &= 14
+    while True:
+        sides = free[cell]
+        while sides:
+            side = _PICK[sides * 12 + int(rand() * 12)]
+            if side != sides:  # a cell with nothing left is no place to come back to
+                stack.append(cell)
+            openings[cell] |= side
+            cell += far[side]
+            openings[cell] |= _OPPOSITE[side]
+            free[cell - width] &= 11
+            free[cell + 1] &= 7
+            free[cell + width] &= 14
+            free[cell - 1] &= 13
+            sides = free[cell]
+        if not stack:
+            return openings
+        cell = stack.pop()
+
+
+def _carve_wilson(size: int, rand: Callable[[], float]) -> list[int]:
+    """Loop-erased random walks: every spanning tree is equally likely."""
+    far = (0, -size - 1, 1, 0, size + 1, 0, 0, 0, -1)
+    sides = _blank(size)
+    openings = [0] * len(sides)
+    inside = bytearray(len(sides))
+    inside[0] = 1
+    for first in (r * (size + 1) + c for r in range(size) for c in range(size)):
+        leave: dict[int, int] = {}  # the last way out of each cell of the walk: loops are forgotten
+        cell = first
+        while not inside[cell]:
+            leave[cell] = side = _PICK[sides[cell] * 12 + int(rand() * 12)]
+            cell += far[side]
+        cell = first
+        while not inside[cell]:
+            side = leave[cell]
+            inside[cell] = 1
+            openings[cell] |= side
+            cell += far[side]
+            openings[cell] |= _OPPOSITE[side]
+    return openings
+
+
+def _carve_kruskal(size: int, rand: Callable[[], float]) -> list[int]:
+    """Walls fall in random order wherever they part two trees: many short dead ends."""
+    width = size + 1
+    sides = _blank(size)
+    walls = [(cell, side) for cell, mask in enumerate(sides) for side in (2, 4) if mask & side]
+    for k in range(len(walls) - 1, 0, -1):
+        j = int(rand() * (k + 1))
+        walls[k], walls[j] = walls[j], walls[k]
+    openings = [0] * len(sides)
+    parent = list(range(len(sides)))
+
+    def root(cell: int) -> int:
+        while parent[cell] != cell:
+            parent[cell] = cell = parent[parent[cell]]
+        return cell
+
+    for cell, side in walls:
+        other = cell + (1 if side == 2 else width)
+        here, there = root(cell), root(other)
+        if here != there:
+            parent[here] = there
+            openings[cell] |= side
+            openings[other] |= _OPPOSITE[side]
+    return openings
+
+
+def _carve_prim(size: int, rand: Callable[[], float]) -> list[int]:
+    """One tree grows at a random edge of itself: short branches everywhere."""
+    far = (0, -size - 1, 1, 0, size + 1, 0, 0, 0, -1)
+    sides = _blank(size)
+    openings = [0] * len(sides)
+    inside = bytearray(len(sides))
+    inside[0] = 1
+    edges = [(0, 2), (0, 4)]
+    while edges:
+        k = int(rand() * len(edges))
+        edges[k], edges[-1] = edges[-1], edges[k]
+        cell, side = edges.pop()
+        other = cell + far[side]
+        if not inside[other]:
+            inside[other] = 1
+            openings[cell] |= side
+            openings[other] |= _OPPOSITE[side]
+            edges.extend((other, new) for new in (1, 2, 4, 8) if sides[other] & new)
+    return openings
+
+
+_CARVERS: dict[str, Callable[[int, Callable[[], float]], list[int]]] = {
+    "dfs": _carve_dfs,
+    "wilson": _carve_wilson,
+    "kruskal": _carve_kruskal,
+    "prim": _carve_prim,
+}
+ALGORITHMS = tuple(_CARVERS)
+
+
+class Mirage(NamedTuple):
+    """A hint: a phrase (by its number) that makes a direction of a cell feel near the exit."""
+
+    cell: Cell
+    direction: str
+    phrase: int
+    right: bool  # on the solution (only with "balanced"), not on a wrong branch
+
+
+class MazeEngine:
+    """A perfect maze: exactly one simple path between any two cells (v1.1 section 5).
+
+    size: 2..201 cells per side. seed: a whole number from 0; None draws one and records it. The
+    same (size, seed, algorithm) is the same maze on every machine and Python version. Implements
+    `World`; a place is a cell (r, c).
+
+    Raises ValueError for a size, seed or algorithm that is none.
+    """
+
+    def __init__(self, size: int = 7, seed: int | None = None, algorithm: str = "dfs") -> None:
+        if not SMALLEST <= size <= LARGEST:
+            raise ValueError(f"size must be {SMALLEST}..{LARGEST}, not {size}")
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be 0 or more, not {seed}")
+        if algorithm not in _CARVERS:
+            raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, not {algorithm!r}")
+        self.size = size
+        self.seed = random.SystemRandom().randrange(10**9) if seed is None else seed
+        self.algorithm = algorithm
+        self._walls = self._generate()
+        self.solution_path = self._solve()
+
+    @classmethod
+    def from_openings(
+        cls, openings: Sequence[str], seed: int = 0, algorithm: str = "dfs"
+    ) -> MazeEngine:
+        """The maze with these openings, as `openings()` lists them, whoever generated it.
+
+        Raises ValueError when they are not those of a perfect maze.
+        """
+        size = math.isqrt(len(openings))
+        if size * size != len(openings) or not SMALLEST <= size <= LARGEST:
+            raise ValueError(f"{len(openings)} cells are no square maze")
+        maze = cls.__new__(cls)
+        maze.size, maze.seed, maze.algorithm = size, seed, algorithm
+        masks = [sum(_BIT.get(letter, 16) for letter in cell) for cell in openings]
+        rows = (masks[r * size : (r + 1) * size] for r in range(size))
+        maze._walls = [mask for row in rows for mask in (*row, 0)] + [0] * (size + 1)
+        maze._check_perfect()
+        maze.solution_path = maze._solve()
+        return maze
+
+    def _check_perfect(self) -> None:
+        """A maze is perfect when its openings agree, stay inside, join all and are n - 1."""
+        blank, far = _blank(self.size), _offsets(self.size)
+        for cell, mask in enumerate(self._walls):
+            agree = all(
+                self._walls[cell + far[bit][0]] & _OPPOSITE[bit]
+                for bit in (1, 2, 4, 8)
+                if mask & bit & blank[cell]
+            )
+            if mask & ~blank[cell] or not agree:
+                raise ValueError(f"the openings of cell {divmod(cell, self.size + 1)} lead nowhere")
+        cells = self.size * self.size
+        passages = sum(mask.bit_count() for mask in self._walls) // 2
+        if passages != cells - 1 or len(self._flood((self.size - 1) * (self.size + 2))) != cells:
+            raise ValueError("the openings are not those of a perfect maze")
+
+    def _generate(self) -> list[int]:
+        """The openings of every cell, as bits in the flat list."""
+        return _CARVERS[self.algorithm](self.size, random.Random(self.seed).random)
+
+    def _solve(self) -> list[list[int]]:
+        """Breadth-first from the exit: the cells [r, c] from start to exit, both included."""
+        width = self.size + 1
+        openings, far = self._walls, _offsets(self.size)
+        exit_ = (self.size - 1) * (width + 1)
+        toward = [0] * len(openings)  # the next cell on the way to the exit
+        toward[exit_] = -1
+        queue = [exit_]
+        for cell in queue:
+            if not cell:
+                break
+            back = toward[cell]
+            for step in far[openings[cell]]:
+                if (other := cell + step) != back:
+                    toward[other] = cell
+                    queue.append(other)
+        path = [[0, 0]]
+        cell = 0
+        while cell != exit_:
+            cell = toward[cell]
+            path.append([cell // width, cell % width])
+        return path
+
+    def _flood(self, source: int) -> dict[int, int]:
+        """The moves from the source to every cell that can be reached, by flat index."""
+        far = _offsets(self.size)
+        moves = {source: 0}
+        queue = [source]
+        for cell in queue:
+            for step in far[self._walls[cell]]:
+                if (other := cell + step) not in moves:
+                    moves[other] = moves[cell] + 1
+                    queue.append(other)
+        return moves
+
+    # -- the world -------------------------------------------------------------------------------
+
+    start: Cell = (0, 0)
+
+    @property
+    def goal(self) -> Cell:
+        """The exit: the last cell of the last row."""
+        return self.size - 1, self.size - 1
+
+    @property
+    def budget(self) -> int:
+        """N² (v1.1 norms the first hallucination by it)."""
+        return self.size * self.size
+
+    @cached_property
+    def _links(self) -> dict[Place, tuple[Cell, ...]]:
+        """The cells behind the open sides of each cell."""
+        width = self.size + 1
+        links: dict[Place, tuple[Cell, ...]] = {}
+        for r in range(self.size):
+            for c in range(self.size):
+                letters = _LETTERS[self._walls[r * width + c]]
+                links[r, c] = tuple((r + MOVES[d][0], c + MOVES[d][1]) for d in letters)
+        return links
+
+    @cached_property
+    def _distances(self) -> dict[Place, int]:
+        width = self.size + 1
+        flood = self._flood((self.size - 1) * (width + 1))
+        return {(cell // width, cell % width): moves for cell, moves in flood.items()}
+
+    @cached_property
+    def _solution(self) -> frozenset[Place]:
+        return frozenset((r, c) for r, c in self.solution_path)
+
+    def exists(self, place: Place) -> bool:
+        """Whether the cell lies in the grid."""
+        return place in self._links
+
+    def neighbours(self, place: Place) -> tuple[Cell, ...]:
+        """The cells behind the open sides of a cell of the grid, in the order N E S W."""
+        return self._links[place]
+
+    def distance(self, place: Place) -> int:
+        """The moves from a cell of the grid to the exit."""
+        return self._distances[place]
+
+    def on_solution(self, place: Place) -> bool:
+        """Whether the cell lies on the path from start to exit."""
+        return place in self._solution
+
+    def destination(self, place: Place, direction: str) -> Cell | None:
+        """The cell next to this one, in the grid or not; None for a word that is no direction."""
+        move = MOVES.get(direction)
+        if move is None:
+            return None
+        cell: Any = place
+        return cell[0] + move[0], cell[1] + move[1]
+
+    def direction(self, place: Place, other: Place) -> str | None:
+        """The direction from a cell to a cell next to it; None for any other cell."""
+        here: Any = place
+        there: Any = other
+        return _LETTER_OF.get((there[0] - here[0], there[1] - here[1]))
+
+    # -- the text --------------------------------------------------------------------------------
+
+    @property
+    def solution_length(self) -> int:
+        """The moves from start to exit."""
+        return len(self.solution_path) - 1
+
+    @property
+    def dead_ends(self) -> int:
+        """How many cells have exactly one opening and are neither start nor exit."""
+        return sum(is_dead_end(self, cell) for cell in self._links)
+
+    def openings(self) -> list[str]:
+        """The open sides of every cell, row by row, e.g. "ES": all that a reader needs."""
+        width = self.size + 1
+        return [
+            _LETTERS[self._walls[r * width + c]] for r in range(self.size) for c in range(self.size)
+        ]
+
+    @property
+    def walls_sha256(self) -> str:
+        """SHA-256 (hex) of the openings, joined by blanks."""
+        return hashlib.sha256(" ".join(self.openings()).encode()).hexdigest()
+
+    def _junctions(self) -> list[tuple[Cell, str, list[str]]]:
+        """The solution cells with wrong branches: the cell, the right direction, the wrong ones."""
+        path: list[Cell] = [(r, c) for r, c in self.solution_path]
+        junctions = []
+        for k, (cell, ahead) in enumerate(pairwise(path)):
+            back = path[k - 1] if k else None
+            wrong = [n for n in self.neighbours(cell) if n not in (back, ahead)]
+            if wrong:
+                letters = [self.direction(cell, n) or "" for n in wrong]
+                junctions.append((cell, self.direction(cell, ahead) or "", letters))
+        return junctions
+
+    def mirages(self, mirage: str = "trap") -> list[Mirage]:
+        """The hints of this maze, in the order of the path; the same for every model and repeat.
+
+        "trap" (v1.1): on at most max(2, N // 2) of all the wrong directions along the solution.
+        "balanced": on as many wrong directions as right ones, each at a junction of its own.
+        """
+        limit = max(2, self.size // 2)
+        junctions = self._junctions()
+        rand = self._stream("mirage").random
+        hints: list[tuple[Cell, str, bool]]
+        if mirage == "trap":
+            wrong = [(cell, letter, False) for cell, _, letters in junctions for letter in letters]
+            hints = _sample(wrong, limit, rand)
+        else:
+            limit = min(limit, len(junctions) // 2)
+            chosen = _sample(junctions, 2 * limit, rand)
+            traps = {cell for cell, _, _ in _sample(chosen, limit, rand)}
+            hints = [
+                (cell, letters[int(rand() * len(letters))], False)
+                if cell in traps
+                else (cell, right, True)
+                for cell, right, letters in chosen
+            ]
+        phrase = self._stream("phrase").random
+        return [
+            Mirage(cell, letter, int(phrase() * len(_MIRAGE_PHRASES["ko"])), right)
+            for cell, letter, right in hints
+        ]
+
+    @cached_property
+    def mirage_traps(self) -> list[Mirage]:
+        """The hints of v1.1: on wrong branches only."""
+        return self.mirages("trap")
+
+    def _stream(self, name: str) -> random.Random:
+        """A seeded stream of its own, so that one use of chance never shifts another."""
+        return random.Random(f"hallumaze {name} {self.size} {self.seed}")
+
+    def encode_text(self, use_mirage: bool = True, lang: str = "ko", mirage: str = "trap") -> str:
+        """The maze as the model sees it: a header, then every cell's open directions (v1.1)."""
+        words = _LISTING_WORDS[lang]
+        hints: dict[Place, str] = {}
+        for cell, letter, phrase, _ in self.mirages(mirage) if use_mirage else ():
+            text = words["hint"].format(direction=letter, phrase=_MIRAGE_PHRASES[lang][phrase])
+            hints[cell] = f"{hints.get(cell, '')}  ⚑ {text}"
+        lines = [
+            f"MAZE {self.size}×{self.size} | START:{_cell_text(self.start)}"
+            f" | EXIT:{_cell_text(self.goal)}",
+            f"Seed: {self.seed}",
+            "",
+            words["intro"],
+        ]
+        for place, letters in zip(self._links, self.openings(), strict=True):
+            ways = " ".join(d + ARROWS[d] for d in letters)
+            lines.append(f"{_cell_text(place)}: [{ways}]{hints.get(place, '')}")
+        return "\n".join(lines)
+
+    def render(self, path: Sequence[Sequence[int]] = (), mirage: str = "trap") -> str:
+        """The maze as a drawing: every wall, start S, exit X, the cells of a walk • (and × where it
+        goes through a wall), and the hints ⚑ of that kind ("off": none), ✗ false and ✓ true."""
+        walked = [(r, c) for r, c in path]
+        crossed = {frozenset(pair) for pair in pairwise(walked)}
+        hints = self.mirages(mirage) if mirage != "off" else []
+        flagged = {hint.cell for hint in hints}
+        marks = {**dict.fromkeys(walked, "•"), self.start: "S", self.goal: "X"}
+
+        def side(cell: Cell, letter: str, wall: str, gap: str) -> str:
+            other = self.destination(cell, letter)
+            if self.exists(other) and other in self.neighbours(cell):
+                return gap
+            return wall.replace(wall[len(wall) // 2], "×", 1) if {cell, other} in crossed else wall
+
+        lines = ["+" + "---+" * self.size]
+        for r in range(self.size):
+            middle, below = "|", "+"
+            for cell in ((r, c) for c in range(self.size)):
+                middle += f" {marks.get(cell, ' ')}{'⚑' if cell in flagged else ' '}"
+                middle += side(cell, "E", "|", " ")
+                below += side(cell, "S", "---", "   ") + "+"
+            lines += [middle, below]
+        for hint in hints:
+            kind = "✓" if hint.right else "✗"
+            lines.append(
+                f"⚑ {_cell_text(hint.cell)} {hint.direction}{ARROWS[hint.direction]} {kind}"
+            )
+        return "\n".join(lines)
+
+    def describe(self, mirage: str) -> dict[str, Any]:
+        """The maze as the result file holds it (without its number in the run)."""
+        hints = self.mirages(mirage) if mirage != "off" else []
+        return {
+            "size": self.size,
+            "seed": self.seed,
+            "algorithm": self.algorithm,
+            "solution_length": self.solution_length,
+            "solution_path": self.solution_path,
+            "dead_ends": self.dead_ends,
+            "mirage_traps": len(hints),
+            "mirage_trap_list": [
+                {
+                    "cell": list(hint.cell),
+                    "direction": hint.direction,
+                    "phrase": hint.phrase,
+                    "right": hint.right,
+                }
+                for hint in hints
+            ],
+            "openings": self.openings(),
+            "walls_sha256": self.walls_sha256,
+        }
+
+
+def is_dead_end(world: World, place: Place) -> bool:
+    """Whether a place has exactly one way out and is neither start nor goal."""
+    return len(world.neighbours(place)) == 1 and place not in (world.start, world.goal)
+
+
+def _sample(items: Sequence[Any], count: int, rand: Callable[[], float]) -> list[Any]:
+    """`count` of the items (all, when there are fewer), each equally likely, in their order."""
+    order = list(range(len(items)))
+    for k in range(min(count, len(order))):
+        j = k + int(rand() * (len(order) - k))
+        order[k], order[j] = order[j], order[k]
+    return [items[k] for k in sorted(order[:count])]
+
+
+def _cell_text(cell: Any) -> str:
+    return f"({cell[0]},{cell[1]})"
+
+
+def path_text(path: Iterable[Any]) -> str:
+    """A path as the prompt writes it: (0,0)→(0,1)."""
+    return "→".join(_cell_text(cell) for cell in path)
+
+
+# =================================================================================================
+# 3  Prompts
+# =================================================================================================
+
+
+class Prompt(NamedTuple):
+    """What is sent: the system message, the user message, and the SHA-256 (hex) of both."""
+
+    system: str
+    user: str
+    sha256: str
+
+
+class PromptBuilder:
+    """(maze, config) -> the prompt, byte for byte the same for every model (v1.1 section 7)."""
+
+    def __init__(self, maze: MazeEngine, config: MazeConfig) -> None:
+        self.maze = maze
+        self.config = config
+
+    def build(self) -> Prompt:
+        """The encoded maze, the rules and the final block, and the system message beside them."""
+        words = _PROMPTS[self.config.lang]
+        maze = self.maze.encode_text(self.config.use_mirage, self.config.lang, self.config.mirage)
+        confidence = self.config.use_confidence
+        lines = [
+            maze,
+            "",
+            words["rules_title"],
+            *words["rules"],
+            *(words["rules_confidence"] if confidence else ()),
+            words["step"].format(confidence=words["step_confidence"] if confidence else ""),
+            *words["signals"],
+            "",
+            words["final_title"],
+            words["final"],
+            "BACKTRACK_COUNT: N",
+            "HALLUCINATION_COUNT: N",
+            *(["CONFIDENCE_LOG: step1:conf1, step2:conf2, ..."] if confidence else ()),
+            f"FINAL_PATH: (0,0)→(r,c)→...→({self.maze.size - 1},{self.maze.size - 1})",
+        ]
+        user = "\n".join(lines)
+        digest = hashlib.sha256(f"{words['system']}\0{user}".encode()).hexdigest()
+        return Prompt(words["system"], user, digest)
+
+
+# =================================================================================================
+# 4  Providers
+# =================================================================================================
+
+USAGE_KEYS = ("input", "output", "reasoning", "cached")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of one model, and how it came about.
+
+    `outcome` is "ok", "truncated" or "refused"; `finish_reason` is the vendor's own word for it.
+    `usage` counts tokens alike for all vendors: `input` includes cached ones and `output` includes
+    reasoning; None where the server is silent. `params_sent` holds what was really sent, and under
+    "dropped" what the server rejected before. `latency_s` is the time of the answered request.
+    """
+
+    text: str
+    reasoning: str = ""
+    finish_reason: str = ""
+    outcome: str = "ok"
+    usage: Mapping[str, int | None] = field(default_factory=lambda: dict.fromkeys(USAGE_KEYS))
+    params_sent: Mapping[str, object] = field(default_factory=dict)
+    latency_s: float = 0.0
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Where a vendor answers, which environment variables hold its key, what limits an answer."""
+
+    base_url: str
+    key_names: tuple[str, ...]
+    limit_name: str = "max_tokens"
+
+
+VENDORS: Mapping[str, Vendor] = {
+    "anthropic": Vendor("https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+    "openai": Vendor("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "google": Vendor(
+        "https://generativelanguage.googleapis.com",
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        "max_output_tokens",
+    ),
+    "deepseek": Vendor("https://api.deepseek.com", ("DEEPSEEK_API_KEY",)),
+    "compatible": Vendor("", ("COMPATIBLE_API_KEY",)),
+}
+
+
+def _vendor(provider: str) -> Vendor:
+    """What is known of a provider; of one that a user added, where its key would be."""
+    return VENDORS.get(provider) or Vendor("", (f"{provider.upper()}_API_KEY",))
+
+
+def key_names(provider: str) -> tuple[str, ...]:
+    """The environment variables that may hold the key of a provider."""
+    return _vendor(provider).key_names
+
+
+RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504, 529)
+RETRY_AFTER_CAP_S = 120.0  # a server that asks for more is asked again after this
+
+# The words with which the vendors end an answer that is not a whole one. A pause_turn belongs to
+# tools that a server runs for the model; HalluMaze sends none, so such an answer is cut short.
+_OUTCOMES = {
+    **dict.fromkeys(
+        (
+            *("max_tokens", "model_context_window_exceeded", "pause_turn"),  # anthropic
+            *("length", "model_length"),  # openai, mistral
+            "continuation",  # google
+        ),
+        "truncated",
+    ),
+    **dict.fromkeys(
+        (
+            *("refusal", "content_filter"),  # anthropic, openai
+            *("safety", "recitation", "language", "blocklist", "prohibited_content"),  # google
+            *("spii", "model_armor", "escalation", "image_safety", "jailbreak"),
+        ),
+        "refused",
+    ),
+}
+_NO_ANSWER = {"error", "insufficient_system_resource", "pup_limited_disabled"}
+
+# How a 400 names a parameter. The first one in its text that was really sent is the culprit.
+_PARAMETER_NAMES = {
+    "temperature": r"temperature",
+    "reasoning_effort": r"reasoning.?effort|\beffort\b|output_config|thinking",
+    "max_tokens": r"\bmax_tokens\b",
+    "max_completion_tokens": r"\bmax_completion_tokens\b",
+}
+_OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra_forbidden|extra input"
+    r"|extra field|not permitted|not allowed|not recogni[sz]ed|instead",
+    re.I,
+)
+
+# Thinking budgets that Google itself gives for the efforts of its models before Gemini 3.
+_GEMINI_2_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+
+_NO_JSON = "it answered with something that is no JSON; is the base URL right?"
+_STRANGE = "it answered with JSON of another shape than this API's; is the base URL right?"
+
+# What an error means: a pattern over "STATUS CODE WORDS", what to tell, whether a retry can help.
+# What the words say goes before what the status says.
+_FAULTS: Sequence[tuple[str, str, bool]] = (
+    (
+        r"insufficient_quota|insufficient.balance|credit balance|^402\b",
+        "the account has no quota or credit left: see the vendor's billing page",
+        False,
+    ),
+    (
+        r"api.?key.{0,20}(not valid|invalid|expired|not found)|(invalid|incorrect).api.key",
+        "the key was rejected: check {keys}",
+        False,
+    ),
+    (
+        r"^4(04|10)\b|model_not_found|access to model"
+        r"|model.{0,80}(not exist|not found|retired|decommissioned|deprecated|no longer)",
+        "the model {model} is not known at {base_url} (retired?): set another one with"
+        " {model_variable} or --model, --list-models shows them",
+        False,
+    ),
+    (
+        r"^413\b|^(400|422)\b.*"
+        r"(context.{0,20}(length|window|size|limit)|prompt is too long|too many tokens"
+        r"|input token)",
+        "prompt and answer do not fit into the model's context: a smaller --size or --max-tokens"
+        " helps",
+        False,
+    ),
+    (r"^40[13]\b", "the key was rejected, or has no right to this: check {keys}", False),
+    (r"^429\b", "the rate limit is reached: wait, or run less at a time", True),
+    (r"^(503|529)\b|overloaded", "the server is overloaded: try again later", True),
+    (r"^(408|409|5\d\d)\b", "the server failed: try again later", True),
+    (r"", "the request was rejected", False),
+)
+
+
+def takes_turns(method: T) -> T:
+    """Mark a `_call_NAME` that takes the conversation as a list of messages, not as one prompt."""
+    method.takes_turns = True  # type: ignore[attr-defined]
+    return method
+
+
+def flatten(messages: Sequence[Message]) -> str:
+    """A conversation as ONE prompt; a single message stays as it is."""
+    if len(messages) == 1:
+        return messages[0]["content"]
+    return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in messages)
+
+
+def clean_key(text: str, source: str) -> str:
+    """An API key without what copying adds around it; "" when nothing is left.
+
+    Raises UsageError, which names `source` and never the key, for what no HTTP header can carry:
+    an SDK would print it in its traceback.
+    """
+    key = text.strip(" \t\r\n\"'`\u2018\u2019\u201c\u201d\u00a0\u200b\ufeff")
+    if key and not re.fullmatch(r"[!-~]+", key):
+        raise UsageError(f"{source}: this is no API key (a blank or a non-ASCII character in it)")
+    return key
+
+
+# What keys look like in URLs, headers and the vendors' own words, should one not be ours.
+_SECRETS = (
+    re.compile(r"(://)[^/@\s]+(?=@)"),
+    re.compile(r"(\b(?:bearer\s|api key provided:)\s*)[^\s,;'\"]+", re.I),
+    re.compile(r"(\bkey=|\b(?:x-|x-goog-)?api[_-]key['\"]?\s*[=:]\s*['\"]?)[^\s&,;'\"]+", re.I),
+    re.compile(r"()\b(?:sk-|AIza)[\w*.-]{4,}"),
+)
+
+
+def scrub(text: str, *secrets: str) -> str:
+    """`text` without the secrets, however they are quoted, and without what looks like a key."""
+    for secret in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
+        forms = {secret, quote(secret, ""), quote_plus(secret), repr(secret)[1:-1]}
+        forms.add(json.dumps(secret)[1:-1])
+        for form in sorted(forms, key=len, reverse=True):
+            text = text.replace(form, "***")
+    for pattern in _SECRETS:
+        text = pattern.sub(r"\1***", text)
+    return text
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A stranger's text, fit for a terminal: no markup, no control characters, one short line."""
+    text = re.sub(r"<[^<>]*>", " ", text[: 20 * limit])
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _dig(thing: Any, *path: str) -> Any:
+    """The value at the end of a path of keys or attributes; None when the path breaks off."""
+    for name in path:
+        thing = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+    return thing
+
+
+def _count(thing: Any, *path: str) -> int | None:
+    """A token count out of a server's answer; None when there is none."""
+    value = _dig(thing, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _sum(*counts: int | None) -> int | None:
+    """The sum of the counts that are known; None when none is."""
+    known = [c for c in counts if c is not None]
+    return sum(known) if known else None
+
+
+def _blocks(content: Any) -> tuple[str, str]:
+    """(text, reasoning) of a content that is a string, a list of blocks, or nothing."""
+    if isinstance(content, str):
+        return content, ""
+    text: list[str] = []
+    reasoning: list[str] = []
+    for block in content or ():
+        if thought := _dig(block, "thinking"):
+            reasoning.append("".join(_blocks(thought)))
+        elif isinstance(words := _dig(block, "text"), str):
+            (reasoning if _dig(block, "thought") else text).append(words)
+    return "".join(text), "".join(reasoning)
+
+
+def _reply(content: Any, finish: Any, usage: Sequence[int | None], source: Any) -> Reply:
+    """A Reply out of what the three wire formats have in common."""
+    text, reasoning = _blocks(content)
+    word = str(getattr(finish, "value", finish) or "")
+    if word.lower() in _NO_ANSWER or not (word or text or reasoning):
+        raise ProviderError(f"the answer broke off (finish reason: {word or 'none'})", None, True)
+    request_id = _dig(source, "_request_id") or _dig(source, "response_id") or _dig(source, "id")
+    return Reply(
+        text=text,
+        reasoning=reasoning,
+        finish_reason=word,
+        outcome=_OUTCOMES.get(word.lower(), "ok"),
+        usage=dict(zip(USAGE_KEYS, usage, strict=True)),
+        request_id=str(request_id or ""),
+    )
+
+
+def _read_anthropic(message: Any) -> Reply:
+    usage = _dig(message, "usage")
+    cached = _count(usage, "cache_read_input_tokens")
+    written = _count(usage, "cache_creation_input_tokens")
+    counts = (
+        _sum(_count(usage, "input_tokens"), cached, written),
+        _count(usage, "output_tokens"),
+        _count(usage, "output_tokens_details", "thinking_tokens"),
+        cached,
+    )
+    return _reply(_dig(message, "content"), _dig(message, "stop_reason"), counts, message)
+
+
+def _read_openai(completion: Any) -> Reply:
+    choice = (_dig(completion, "choices") or [None])[0]
+    message, usage = _dig(choice, "message"), _dig(completion, "usage")
+    if message is None:  # some servers send their error with status 200
+        words = _dig(completion, "error", "message") or "no reason given"
+        raise ProviderError(f"it answered without any choice: {one_line(str(words))}", None, True)
+    counts = (
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+        _count(usage, "completion_tokens_details", "reasoning_tokens"),
+        _count(usage, "prompt_tokens_details", "cached_tokens"),
+    )
+    reasoning = _dig(message, "reasoning_content") or _dig(message, "reasoning")
+    refusal = _dig(message, "refusal")
+    blocks = [{"thinking": reasoning}] if isinstance(reasoning, str) else []
+    content = _dig(message, "content") or refusal
+    blocks += [{"text": content}] if isinstance(content, str) else content or []
+    reply = _reply(blocks, _dig(choice, "finish_reason"), counts, completion)
+    return replace(reply, outcome="refused") if refusal else reply
+
+
+def _read_google(response: Any) -> Reply:
+    candidates, usage = _dig(response, "candidates"), _dig(response, "usage_metadata")
+    thoughts = _count(usage, "thoughts_token_count")
+    counts = (
+        _count(usage, "prompt_token_count"),
+        _sum(_count(usage, "candidates_token_count"), thoughts),
+        thoughts,
+        _count(usage, "cached_content_token_count"),
+    )
+    if candidates:
+        parts = _dig(candidates[0], "content", "parts")
+        return _reply(parts, _dig(candidates[0], "finish_reason"), counts, response)
+    blocked = _dig(response, "prompt_feedback", "block_reason")
+    return replace(_reply(None, blocked, counts, response), outcome="refused")
+
+
+def _status(error: Exception) -> int | None:
+    """The HTTP status behind an exception: openai and anthropic, google, a user's requests."""
+    paths = (("status_code",), ("code",), ("response", "status_code"))
+    found = (_count(error, *path) or 0 for path in paths)
+    return next((status for status in found if 100 <= status <= 599), None)
+
+
+def _server_words(error: Exception) -> str:
+    """What the server said, out of an SDK's exception."""
+    body = _dig(error, "body") or _dig(error, "details")
+    for path in (("error", "message"), ("message",), ("error",)):
+        words = _dig(body, *path)
+        if isinstance(words, str) and words:
+            return words
+    return str(body or error)
+
+
+def _rejected(error: Exception, params: Mapping[str, object]) -> str | None:
+    """Which of the parameters sent this error rejects; None when it is about something else."""
+    if _status(error) not in (400, 422):
+        return None
+    words = _server_words(error)[:2000]
+    named = str(_dig(error, "param") or words)
+    found = {
+        name: match.start()
+        for name, pattern in _PARAMETER_NAMES.items()
+        if name in params and (match := re.search(pattern, named, re.I))
+    }
+    name = min(found, key=found.__getitem__, default=None)
+    # A limit that is merely too large stays: under its other name it might not bind at all.
+    if name in _OTHER_LIMIT and not _UNSUPPORTED.search(f"{_dig(error, 'code')} {words}"):
+        return None
+    return name
+
+
+def _retry_after(headers: Mapping[str, str], body: str) -> float | None:
+    """Seconds that a server asks to wait, in 0..RETRY_AFTER_CAP_S; google says it in the body."""
+    if asked := headers.get("retry-after-ms"):
+        seconds = _seconds(asked) / 1000
+    elif asked := headers.get("retry-after"):
+        seconds = _seconds(asked)
+    elif match := re.search(r'"retryDelay":\s*"([\d.]{1,12})s"', body):
+        seconds = _seconds(match[1])
+    else:
+        return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), RETRY_AFTER_CAP_S)
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds, or the seconds until an HTTP date; NaN when it is neither."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
+
+
+_PACKAGES = {"anthropic": "anthropic", "google": "google-genai"}
+
+
+def require_package(provider: str) -> None:
+    """Raise UsageError when the SDK of a built-in provider is not installed; imports none."""
+    if provider in VENDORS:
+        package = _PACKAGES.get(provider, "openai")
+        try:
+            found = importlib.util.find_spec(package.replace("google-", "google."))
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise UsageError(f"{provider} needs a package: pip install {package}")
+
+
+def _import_sdk(module: str, package: str) -> Any:
+    """A vendor's SDK, imported when its provider is used: the three cost seconds to import."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UsageError(f"this provider needs a package: pip install {package}") from None
+
+
+class LLMProvider:
+    """One model at one vendor: `complete()` sends a conversation and returns its Reply.
+
+    `provider` names the method `_call_NAME` that does it. To add one, write
+    `_call_NAME(self, prompt, max_tokens, system)` on a subclass or on this class; it finds
+    `self.api_key` and `self.model` at hand, gets the conversation as one prompt, returns a string.
+
+    `timeout` bounds every single request, in seconds; `max_retries` is how often a request that
+    failed on the way is repeated. Raises UsageError for what is wrong before anything is sent.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        model: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        temperature: float | None = 0.0,
+        reasoning_effort: str | None = None,
+        timeout: float = 300.0,
+        max_retries: int = 4,
+    ) -> None:
+        vendor = _vendor(provider)
+        self.provider = provider
+        self.model = model
+        self.api_key = clean_key(api_key or "", f"the key for {provider}")
+        self.base_url = (base_url or vendor.base_url).strip()
+        self.temperature = temperature
+        self.reasoning_effort = reasoning_effort
+        self.timeout = timeout
+        self.max_retries = max_retries
+        if provider == "compatible" and not self.base_url:
+            raise UsageError("compatible needs a base URL, e.g. http://localhost:11434/v1")
+        host = _host(self.base_url)
+        if self.base_url and not host:
+            raise UsageError(f"the base URL of {provider} must begin with http:// or https://")
+        self.max_tokens: int | None = None  # of this model alone; None: as the run says
+        self._key_names = " or ".join(vendor.key_names)
+        self._limit_name = (
+            "max_completion_tokens" if host.endswith("api.openai.com") else vendor.limit_name
+        )
+        self._dropped: set[str] = set()  # what this server has rejected so far
+        self._not_before = 0.0  # no request is sent before: Retry-After
+        self._thread = local()  # .sent: when this thread's last request left
+
+    # ---- what everybody calls
+
+    def complete(self, system: str, messages: Sequence[Message], max_tokens: int) -> Reply:
+        """The model's answer to a conversation.
+
+        Raises ProviderError when the call failed for reasons outside the model, NotWiredError for
+        a stub, UsageError for a missing key or package. None of them ever carries a key, nor a
+        traceback of an SDK.
+        """
+        name = "_call_" + self.provider.replace("-", "_")
+        call = getattr(self, name, None)
+        if call is None:
+            raise UsageError(f"there is no provider {self.provider}: LLMProvider has no {name}")
+        turns = getattr(call, "takes_turns", False)
+        prompt = [dict(m) for m in messages] if turns else flatten(messages)
+        started = time.monotonic()
+        result = self._guarded(lambda: call(prompt, max_tokens, system))
+        if isinstance(result, str):
+            params = {"model": self.model, "max_tokens": max_tokens, "dropped": []}
+            result = Reply(result, params_sent=params)
+        if result is None:
+            raise NotWiredError(f"{self.provider} is wired to nothing: {name} returned None")
+        if not isinstance(result, Reply):
+            kind = type(result).__name__
+            raise ProviderError(f"{self.provider}: {name} returned {kind} instead of a string")
+        return replace(
+            result,
+            text=_storable(result.text),
+            reasoning=_storable(result.reasoning),
+            latency_s=result.latency_s or time.monotonic() - started,
+        )
+
+    def list_models(self) -> list[str]:
+        """The ids of all models that the vendor offers for this key, sorted."""
+        return self._guarded(lambda: sorted(self._model_ids()))
+
+    def check(self) -> Reply:
+        """Prove key and model with the cheapest call; an answer cut short is a success.
+
+        Some models refuse to begin an answer that cannot be ended: they are asked for a longer one.
+        """
+        hello: Message = {"role": "user", "content": "Hi"}
+        for max_tokens in (1, 16):
+            try:
+                return self.complete("", [hello], max_tokens)
+            except ProviderError as error:
+                if error.status not in (400, 422) or "token" not in str(error).lower():
+                    raise
+        return self.complete("", [hello], 1024)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        for name in ("_anthropic", "_openai", "_google"):
+            if client := self.__dict__.pop(name, None):
+                client.close()
+
+    # ---- one method for each vendor
+
+    @takes_turns
+    def _call_anthropic(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
+        client, messages = self._anthropic, _turns(prompt)
+
+        def post(params: dict[str, Any]) -> Any:
+            extra = {k: params.pop(k) for k in ("temperature",) if k in params}
+            if effort := params.pop("reasoning_effort", None):
+                params["output_config"] = {"effort": effort}
+            if system:
+                params["system"] = system
+            # Without an explicit timeout the SDK refuses a large max_tokens.
+            return client.messages.create(
+                messages=messages, extra_body=extra, timeout=self.timeout, **params
+            )
+
+        return self._exchange(post, _read_anthropic, max_tokens)
+
+    @takes_turns
+    def _call_openai(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
+        client, messages = self._openai, _turns(prompt)
+        if system:
+            messages = [{"role": "system", "content": system}, *messages]
+
+        def post(params: dict[str, Any]) -> Any:
+            return client.chat.completions.create(messages=messages, **params)
+
+        return self._exchange(post, _read_openai, max_tokens)
+
+    _call_deepseek = _call_compatible = _call_openai
+
+    @takes_turns
+    def _call_google(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
+        client = self._google
+        roles = {"user": "user", "assistant": "model"}
+        contents = [
+            {"role": roles[m["role"]], "parts": [{"text": m["content"]}]} for m in _turns(prompt)
+        ]
+
+        def post(params: dict[str, Any]) -> Any:
+            model = params.pop("model")
+            if effort := params.pop("reasoning_effort", None):
+                params["thinking_config"] = _thinking_config(model, effort)
+            if system:
+                params["system_instruction"] = system
+            return client.models.generate_content(model=model, contents=contents, config=params)
+
+        return self._exchange(post, _read_google, max_tokens)
+
+    @takes_turns
+    def _call_reference(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
+        task = _read_task(_turns(prompt)[0]["content"])
+        text = REFERENCE_AGENTS[self.model](task)
+        return Reply(text, finish_reason="end", usage=dict.fromkeys(USAGE_KEYS, 0))
+
+    # ---- parameters: negotiated once, remembered, recorded
+
+    def _params(self, max_tokens: int) -> dict[str, Any]:
+        wanted = {"temperature": self.temperature, "reasoning_effort": self.reasoning_effort}
+        kept = {k: v for k, v in wanted.items() if v is not None and k not in self._dropped}
+        return {"model": self.model, self._limit_name: max_tokens, **kept}
+
+    def _exchange(
+        self, post: Callable[[dict[str, Any]], Any], read: Callable[[Any], Reply], max_tokens: int
+    ) -> Reply:
+        """Send, without what the server rejects; each parameter is given up once at most."""
+        given_up: set[str] = set()
+        while True:
+            params = self._params(max_tokens)
+            self._thread.sent = time.monotonic()
+            try:
+                answer = post(dict(params))
+                break
+            except Exception as error:
+                name = _rejected(error, params)
+                if name is None or name in given_up:
+                    raise
+            given_up.add(name)
+            self._dropped.add(name)
+            self._limit_name = _OTHER_LIMIT.get(name, self._limit_name)
+        seconds = time.monotonic() - self._thread.sent
+        if isinstance(answer, str):  # what the SDKs make of a web page
+            raise ProviderError(_NO_JSON)
+        try:
+            reply = read(answer)
+        except (TypeError, LookupError, AttributeError):
+            raise ProviderError(_STRANGE) from None
+        params["dropped"] = sorted(self._dropped)
+        return replace(reply, params_sent=params, latency_s=seconds)
+
+    # ---- the SDKs: their clients, made when first used
+
+    @cached_property
+    def _anthropic(self) -> Any:
+        sdk = _import_sdk("anthropic", "anthropic")
+        return sdk.Anthropic(**self._client_options(sdk))
+
+    @cached_property
+    def _openai(self) -> Any:
+        sdk = _import_sdk("openai", "openai")
+        return sdk.OpenAI(**self._client_options(sdk))
+
+    def _client_options(self, sdk: Any) -> dict[str, Any]:
+        """What the SDKs of anthropic and openai share; given here, no environment variable wins."""
+        return {
+            "api_key": self._key(),
+            "base_url": self.base_url,
+            "timeout": self.timeout,
+            "max_retries": self.max_retries,
+            "http_client": sdk.DefaultHttpxClient(event_hooks=self._hooks()),
+        }
+
+    @cached_property
+    def _google(self) -> Any:
+        sdk = _import_sdk("google.genai", "google-genai")
+        # It warns of keys in the environment even when it is given one.
+        logging.getLogger("google_genai").setLevel(logging.ERROR)
+        options: dict[str, Any] = {
+            "base_url": self.base_url,
+            "timeout": max(1, round(self.timeout * 1000)),
+            "client_args": {"event_hooks": self._hooks()},
+            "retry_options": {
+                "attempts": self.max_retries + 1,
+                "http_status_codes": list(RETRY_STATUS),
+                "initial_delay": 0.5,  # as the other two SDKs
+                "max_delay": 8.0,
+            },
+        }
+        if self.base_url != VENDORS["google"].base_url:
+            options["base_url"], options["api_version"] = _google_address(self.base_url)
+        return sdk.Client(api_key=self._key(), vertexai=False, http_options=options)
+
+    def _key(self) -> str:
+        if self.api_key or self.provider == "compatible":
+            return self.api_key or "no-key"  # local servers want none, the SDK insists on one
+        raise UsageError(f"{self.provider} needs a key: set {self._key_names}")
+
+    def _model_ids(self) -> Iterator[str]:
+        if self.provider == "google":
+            return (str(m.name).removeprefix("models/") for m in self._google.models.list())
+        if self.provider not in VENDORS:
+            raise UsageError(f"{self.provider} has no list of models")
+        client = self._anthropic if self.provider == "anthropic" else self._openai
+        try:
+            return (str(m.id) for m in client.models.list())
+        except AttributeError:  # the SDKs trip over a web page
+            raise ProviderError(_NO_JSON) from None
+
+    # ---- around every HTTP request, retries of the SDKs included
+
+    def _hooks(self) -> dict[str, list[Callable[[Any], None]]]:
+        return {"request": [self._before_request], "response": [self._after_headers]}
+
+    def _before_request(self, _request: Any) -> None:
+        # google's SDK ignores Retry-After, and other threads would run into the same limit.
+        time.sleep(max(0.0, self._not_before - time.monotonic()))
+        self._thread.sent = time.monotonic()
+
+    def _after_headers(self, response: Any) -> None:
+        """Bound the time of the body, and the wait before the SDK's next try."""
+        response.iter_raw = self._in_time(response.iter_raw)
+        if response.status_code < 400:
+            return
+        response.read()
+        if response.status_code == 429 and "insufficient_quota" in response.text:
+            response.headers["x-should-retry"] = "false"
+            return
+        wait = _retry_after(response.headers, response.text)
+        if wait is not None:
+            response.headers.pop("retry-after-ms", None)
+            response.headers["retry-after"] = f"{wait:g}"
+            self._not_before = max(self._not_before, time.monotonic() + wait)
+
+    def _in_time(self, chunks: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+        """Let a body end in time: a server that sends blanks while it works never times out."""
+        deadline = self._thread.sent + self.timeout
+
+        def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
+            for chunk in chunks(chunk_size):
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+                yield chunk
+
+        return bounded
+
+    # ---- errors
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Do the work; whatever an SDK or a user's method raises becomes one clear line.
+
+        It is raised outside the handlers, so that no SDK exception, which may hold a key, hangs on
+        it as its context.
+        """
+        try:
+            return work()
+        except (UsageError, NotWiredError):
+            raise
+        except NotImplementedError:
+            failure: HalluMazeError = NotWiredError(f"{self.provider} is wired to nothing: a stub")
+        except Exception as error:
+            failure = self._failure(error)
+        raise failure
+
+    def _failure(self, error: Exception) -> ProviderError:
+        status, retryable = _status(error), False
+        words = one_line(scrub(_server_words(error), self.api_key))
+        if isinstance(error, ProviderError):
+            text, status, retryable = words, error.status, error.retryable
+        elif status is not None:
+            kind = f"{status} {_dig(error, 'code')} {_dig(error, 'type')} {words}"
+            what, retryable = next((t, r) for p, t, r in _FAULTS if re.search(p, kind, re.I))
+            text = f"{self._fill_in(what)} (HTTP {status}: {words})"
+        else:
+            text, retryable = self._without_status(error, words)
+        return ProviderError(
+            scrub(f"{self.provider}/{self.model}: {text}", self.api_key), status, retryable
+        )
+
+    def _without_status(self, error: Exception, words: str) -> tuple[str, bool]:
+        """(text, retryable) for a call that no server answered properly."""
+        kinds = _kinds(error)
+        if any("Timeout" in kind for kind in kinds):
+            return f"no complete answer within {self.timeout:g} seconds", True
+        if "ConnectError" in kinds:
+            return f"no connection to {self.base_url}: is the server up, the base URL right?", True
+        if kinds & {"NetworkError", "ProtocolError", "APIConnectionError"}:
+            return "the connection was cut before the answer was complete: try again", True
+        if kinds & {"JSONDecodeError", "UnicodeDecodeError", "UnknownApiResponseError"}:
+            return _NO_JSON, False
+        if "ValidationError" in kinds:
+            return _STRANGE, False
+        return f"{type(error).__name__}: {words}", False
+
+    def _fill_in(self, what: str) -> str:
+        return what.format(
+            keys=self._key_names,
+            model=self.model,
+            model_variable=f"{self.provider.upper()}_MODEL",
+            base_url=self.base_url,
+        )
+
+
+def _kinds(error: BaseException) -> set[str]:
+    """The class names of an error, of its bases and of what caused it."""
+    kinds: set[str] = set()
+    cause: BaseException | None = error
+    while cause is not None and len(kinds) < 100:
+        kinds.update(c.__name__ for c in type(cause).__mro__)
+        cause = cause.__cause__
+    return kinds
+
+
+def _turns(prompt: str | list[Message]) -> list[Message]:
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+
+
+def _host(url: str) -> str:
+    """The host of an http or https URL; "" when it is no such URL."""
+    try:
+        parts = urlsplit(url)
+        return (parts.hostname or "") if parts.scheme in ("http", "https") else ""
+    except ValueError:
+        return ""
+
+
+def _google_address(url: str) -> tuple[str, str]:
+    """(base URL, API version): gateways and stand-ins speak v1beta, the SDK assumes another."""
+    match = re.search(r"/(v\d\w*)/?$", url)
+    return (url[: match.start()], match[1]) if match else (url, "v1beta")
+
+
+def _thinking_config(model: str, effort: str) -> dict[str, Any]:
+    """Google's word for an effort: a budget of tokens before Gemini 3, a level since."""
+    if re.search(r"gemini-[12]\b", model) and effort in _GEMINI_2_BUDGETS:
+        return {"thinking_budget": _GEMINI_2_BUDGETS[effort], "include_thoughts": True}
+    return {"thinking_level": effort, "include_thoughts": True}
+
+
+def _storable(text: str) -> str:
+    """A text that UTF-8 can hold: JSON lets lone surrogates pass."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+# -- reference agents -----------------------------------------------------------------------------
+#
+# Deterministic walkers that read the prompt and write an answer in its format and language, so that
+# they go through the same reading and judging as any model. They give every table its scale.
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What an agent reads in a prompt: the maze, the hinted directions, how to answer."""
+
+    maze: MazeEngine
+    hints: Mapping[Cell, str]
+    lang: str
+    use_confidence: bool
+    digest: str
+
+    @property
+    def solution(self) -> list[Cell]:
+        """The cells from start to exit."""
+        return [(r, c) for r, c in self.maze.solution_path]
+
+
+_LISTED_CELL = re.compile(r"^\((\d+),(\d+)\): \[([^\]]*)\](.*)$", re.M)
+_LISTED_HINT = re.compile(r"⚑ ([NESW])")
+
+
+def _read_task(prompt: str) -> _Task:
+    """The task of a prompt that PromptBuilder built; UsageError for any other text."""
+    openings = []
+    hints: dict[Cell, str] = {}
+    for r, c, ways, rest in _LISTED_CELL.findall(prompt):
+        openings.append("".join(letter for letter in ways if letter in MOVES))
+        for letter in _LISTED_HINT.findall(rest):
+            hints.setdefault((int(r), int(c)), letter)
+    try:
+        maze = MazeEngine.from_openings(openings)
+    except ValueError as error:
+        raise UsageError(f"reference agents only play HalluMaze prompts: {error}") from None
+    lang = "ko" if _PROMPTS["ko"]["rules_title"] in prompt else "en"
+    digest = hashlib.sha256(prompt.encode()).hexdigest()
+    return _Task(maze, hints, lang, "CONFIDENCE_LOG" in prompt, digest)
+
+
+class _Script:
+    """An answer in the making: steps and signals in the format that the prompt asks for."""
+
+    def __init__(self, task: _Task) -> None:
+        self.task = task
+        self.words = _AGENT_WORDS[task.lang]
+        self.lines: list[str] = []
+        self.confidences: list[int] = []
+
+    def step(self, cell: Cell, ahead: Cell, confidence: int, reason: str) -> None:
+        """One STEP from a cell to the one next to it."""
+        letter = self.task.maze.direction(cell, ahead) or ""
+        self.confidences.append(confidence)
+        stated = f" | {self.words['confidence']}: {confidence}%" if self.task.use_confidence else ""
+        self.lines.append(
+            f"STEP {len(self.confidences)}: {_cell_text(cell)} → {letter}{ARROWS[letter]}{stated}"
+            f" | {self.words[reason]}"
+        )
+
+    def dead_end(self, cell: Cell) -> None:
+        """Declare a dead end."""
+        self.lines.append(f"DEAD_END at {_cell_text(cell)} — backtracking")
+
+    def finish(self, path: Sequence[Cell], backtracks: int = 0) -> str:
+        """The whole answer, with the final block."""
+        log = ", ".join(f"step{k}:{conf}" for k, conf in enumerate(self.confidences, 1))
+        final = [f"BACKTRACK_COUNT: {backtracks}", "HALLUCINATION_COUNT: 0"]
+        if self.task.use_confidence:
+            final.append(f"CONFIDENCE_LOG: {log}")
+        return "\n".join([*self.lines, "", *final, f"FINAL_PATH: {path_text(path)}"])
+
+
+def _agent_oracle(task: _Task) -> str:
+    """Walks the solution."""
+    script = _Script(task)
+    for cell, ahead in pairwise(task.solution):
+        script.step(cell, ahead, 99, "onward")
+    return script.finish(task.solution)
+
+
+def _agent_explorer(task: _Task) -> str:
+    """Honest depth-first search: declares each dead end that it enters, and goes back."""
+    script = _Script(task)
+    maze = task.maze
+    visited = {maze.start}
+    trail = [maze.start]
+    backtracks = 0
+    back = False
+    while trail[-1] != maze.goal:
+        here = trail[-1]
+        ahead = [cell for cell in maze.neighbours(here) if cell not in visited]
+        if ahead:
+            script.step(here, ahead[0], max(50, 120 - 25 * len(ahead)), "untried")
+            visited.add(ahead[0])
+            trail.append(ahead[0])
+            back = False
+            continue
+        if is_dead_end(maze, here):
+            script.dead_end(here)
+        backtracks += not back
+        back = True
+        trail.pop()
+        script.step(here, trail[-1], 95, "back")
+    return script.finish(trail, backtracks)
+
+
+def _agent_random_walk(task: _Task) -> str:
+    """Random open sides until the exit or 4·N² moves; states 50 % throughout."""
+    script = _Script(task)
+    maze = task.maze
+    rand = random.Random(task.digest).random
+    trail = [maze.start]
+    for _ in range(4 * maze.budget):
+        here = trail[-1]
+        if here == maze.goal:
+            break
+        ways = maze.neighbours(here)
+        ahead = ways[int(rand() * len(ways))]
+        script.step(here, ahead, 50, "guess")
+        if ahead in trail:
+            del trail[trail.index(ahead) + 1 :]
+        else:
+            trail.append(ahead)
+    return script.finish(trail)
+
+
+def _agent_lured(task: _Task) -> str:
+    """Follows every hint to the end of its branch, then walks back without a word."""
+    script = _Script(task)
+    maze = task.maze
+    for cell, ahead in pairwise(task.solution):
+        lure = maze.destination(cell, task.hints.get(cell, ""))
+        if lure in maze.neighbours(cell) and not maze.on_solution(lure):
+            branch = [cell, lure]
+            while onward := [n for n in maze.neighbours(branch[-1]) if n != branch[-2]]:
+                branch.append(onward[0])
+            for a, b in pairwise(branch):
+                script.step(a, b, 90, "hint" if a == cell else "onward")
+            for a, b in pairwise(branch[::-1]):
+                script.step(a, b, 90, "onward")
+        script.step(cell, ahead, 90, "onward")
+    return script.finish(task.solution)
+
+
+def _agent_bluffer(task: _Task) -> str:
+    """Straight through the walls at 95 %, with boasts of its own watchfulness."""
+    script = _Script(task)
+    last = task.maze.size - 1
+    path = [(0, c) for c in range(last + 1)] + [(r, last) for r in range(1, last + 1)]
+    for cell, ahead in pairwise(path):
+        script.step(cell, ahead, 95, "sure")
+    script.lines.append("LOOP detected at (0,0) — visited at step 1")
+    return script.finish(path, 99)
+
+
+def _agent_silent(task: _Task) -> str:
+    """Says nothing."""
+    return ""
+
+
+REFERENCE_AGENTS: dict[str, Callable[[_Task], str]] = {
+    "oracle": _agent_oracle,
+    "explorer": _agent_explorer,
+    "random-walk": _agent_random_walk,
+    "lured": _agent_lured,
+    "bluffer": _agent_bluffer,
+    "silent": _agent_silent,
+}
+
+
+# =================================================================================================
+# 5  Reading
+# =================================================================================================
+#
+# Everything below works on "plain" text: lower case, one kind of arrow, dash and bracket, no
+# decoration, no blank twice in a row. No pattern has a quantifier inside a quantifier, and blanks
+# never repeat, so that reading takes time in proportion to the text.
+
+_ARROW_WAYS = {"→": "➔➜➝➞➡⟶⇒⇨⮕►▶", "←": "⬅⇐⟵", "↑": "⬆⇑", "↓": "⬇⇓"}
+_SPACES = "\t\x1f\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_PLAIN: dict[int, str | None] = {
+    **{ord(odd): arrow for arrow, odds in _ARROW_WAYS.items() for odd in odds},
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full-width ASCII
+    **dict.fromkeys(map(ord, _SPACES), " "),
+    **dict.fromkeys(map(ord, "−‒‐‑﹣"), "-"),
+    ord("…"): "...",
+    ord("、"): ",",
+    **dict.fromkeys(map(ord, "*`\\$\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff")),
+}
+_JAMO = re.compile("[\u1100-\u11ff]+")  # Korean in pieces, as some systems store it
+_ODD = re.compile(f"[\u1100-\u11ff{re.escape(''.join(map(chr, _PLAIN)))}]")
+_TEX_ARROW = re.compile(r"\\(?:long)?(?:right|left|up|down)arrow|\\to\b")
+_TEX_ARROWS = {"right": "→", "left": "←", "up": "↑", "down": "↓"}
+_ASCII_ARROW = re.compile(r"-{1,3}>|={1,3}>|<-{1,2}")
+_BLANKS = re.compile(" {2,}")
+
+_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
+_CELL = r"[(\[] ?(-?\d{1,9}) ?, ?(-?\d{1,9}) ?[)\]]"
+_DECORATION = r"[ >#+\-•·◦▪|\[\](){}\"'_:]*"
+_STEP_HEAD = re.compile(
+    rf"{_DECORATION}(?:\d{{1,4}}[.)]{_DECORATION})?(?:(?:step|단계|스텝) ?[#.]? ?"
+    r"(?:(\d{1,9})|\[?n\]?(?![^\W_])|(?= ?[:|]))|(\d{1,9}) ?(?:단계|스텝))"
+    r"(?![^\W_]) ?[\])\"']? ?[:.|)\-–—]? ?"
+)
+_LOG_ENTRY = re.compile(r"(?:conf ?\d{1,9}|-?[\d.]{1,12} ?%?) ?(,|$)")
+_NEXT_STEP = re.compile(r"[ ;,.|](?=(?:step|단계|스텝) ?(\d{1,9}) ?:)")
+# The line that most answers are made of, read at once; every other goes the long way.
+_USUAL_STEP = re.compile(
+    rf"step (\d{{1,9}}): {_CELL} → \[?([nesw])[↑→↓←]?\]?(?: → {_CELL})?"
+    rf"(?: \| (?:확신도|confidence): ({_NUMBER})(%)?)?(?: ?$| \|([^|]*)$)"
+)
+_SEVERAL_WAYS = re.compile(
+    rf" ?(?:{_CELL})? ?[→:]? ?\[ ?([nesw]) ?[↑→↓←]? ?[,/]? ?(?!\3)[nesw] ?[↑→↓←\],/]"
+)
+_MOVE_TOKEN = re.compile(
+    rf"{_CELL}|([↑→↓←])|(n/a|back to|[^\W\d_]+(?:-[^\W\d_]+)*)"
+    r"|([(\[] ?(?:r ?, ?c|n-1 ?, ?n-1) ?[)\]])|(\[)"
+)
+_MOVE_FIELD = re.compile(rf" ?\[? ?(?:{_CELL}|[↑→↓←]|([^\W\d_]+)(?: ?[↑→↓←])?) ?\]? ?$")
+_COPIED_HINT = re.compile(r"(?:방향|direction) ?(?:힌트|hint) ?:")
+_LISTING_LINE = re.compile(rf"{_DECORATION}{_CELL} ?:? ?\[ ?[nesw] ?[↑→↓←][^\]]{{0,24}}\]")
+
+_STRAIGHT = {
+    "N": "n north up upper upward upwards top 북 위 상",
+    "E": "e east right rightward rightwards 동 오른 우",
+    "S": "s south down lower downward downwards bottom 남 아래 하",
+    "W": "w west left leftward leftwards 서 왼 좌",
+}
+_STRAIGHT_WORDS = {word: letter for letter, words in _STRAIGHT.items() for word in words.split()}
+_SLANTED = frozenset(
+    [
+        "ne",
+        "nw",
+        "se",
+        "sw",
+        "nne",
+        "ene",
+        "ese",
+        "sse",
+        "ssw",
+        "wsw",
+        "wnw",
+        "nnw",
+        "northeast",
+        "northwest",
+        "southeast",
+        "southwest",
+        "north-east",
+        "north-west",
+        "south-east",
+        "south-west",
+        "up-right",
+        "up-left",
+        "down-right",
+        "down-left",
+        "diagonal",
+        "diagonally",
+        "forward",
+        "forwards",
+        "backward",
+        "backwards",
+        "back",
+        "ahead",
+        "straight",
+        "북동",
+        "북서",
+        "남동",
+        "남서",
+        "동북",
+        "서북",
+        "동남",
+        "서남",
+        "대각선",
+        "대각",
+        "앞",
+        "뒤",
+        "전방",
+        "후방",
+        "직진",
+        "전진",
+        "후진",
+    ]
+)
+_WORD_ENDING = re.compile(r"(?:ern|쪽|측)?(?:방향)?(?:으로|로)?$")
+_FILLERS = frozenset(
+    [
+        "at",
+        "from",
+        "in",
+        "cell",
+        "position",
+        "location",
+        "start",
+        "move",
+        "go",
+        "moving",
+        "going",
+        "head",
+        "heading",
+        "to",
+        "toward",
+        "towards",
+        "or",
+        "and",
+        "direction",
+        "current",
+        "step",
+        "then",
+        "the",
+        "또는",
+        "및",
+        "와",
+        "과",
+        "방향",
+        "이동",
+        "위치",
+        "현재",
+        "셀",
+        "칸",
+        "에서",
+        "으로",
+        "로",
+        "출발",
+    ]
+) | {"back to"}
+_ARRIVALS = frozenset(
+    [
+        "exit",
+        "goal",
+        "end",
+        "finish",
+        "finished",
+        "arrived",
+        "arrival",
+        "done",
+        "출구",
+        "도착",
+        "도달",
+        "탈출",
+        "완료",
+        "종료",
+        "끝",
+    ]
+)
+
+_CONFIDENCE = re.compile(
+    r"(?:확신도|확신|신뢰도|자신감|confidence(?: level)?|conf(?!\d)\.?)(?:는|은)?"
+    rf" ?[:=(]? ?[~≈약]? ?({_NUMBER}) ?(%)?"
+)
+_CONFIDENCE_FIELD = re.compile(
+    rf" ?[(\[]? ?[~≈]? ?({_NUMBER}) ?(%)? ?[)\]]? ?(?:\([^()]{{0,80}}\))? ?$"
+)
+_CONFIDENCE_ASIDE = re.compile(rf"[,;(\[] ?({_NUMBER}) ?(%)")
+_ROW_NUMBER = re.compile(r"(?:step|단계|스텝)? ?#?(\d{1,9})[.:]?")
+_BODY_LINES, _MOVE_TOKENS, _CONFIDENCE_WITHIN, _SIGNALS_PER_LINE = 6, 40, 2000, 20
+_FINAL_BLOCK = re.compile(r"count|confidence[ _-]?log|확신도 ?(?:로그|기록)|final|최종")
+_LOG_LABEL = re.compile(r"confidence[ _-]?log|확신도 ?(?:로그|기록)")
+_LOG_PAIR = re.compile(rf"(?:step|단계)? ?(\d{{1,9}})\"? ?[:=] ?({_NUMBER}) ?(%)?")
+_LOG_LINE = re.compile(r"[ {\"'(\[]*(?:step|단계)? ?\d{1,9}\"? ?[:=] ?(?:conf|-?\d)")
+_COUNT = re.compile(r"(backtrack|hallucination)s?[ _-]?count ?[:=|]? ?\[?(\d{1,9})(?!\d|\.\d)")
+_FIELD_LABEL = re.compile(
+    r"(?:current |start(?:ing)? |현재 ?)?(?:cell|position|location|coordinates?|direction|move"
+    r"|action|destination|next(?: cell)?|from|to|위치|셀|칸|좌표|방향|이동"
+    r"|다음(?: ?(?:칸|셀))?|도착) ?[:=] ?"
+)
+# What a column of a table holds, by its title.
+_COLUMN = re.compile(
+    r"(?P<step>(?:step|단계|스텝) ?(?:#|no\.?|number|번호)?$)"
+    r"|.{0,20}?(?:(?P<cell>cell|position|location|coord|\bfrom\b|current|위치|셀|칸|현재|좌표)"
+    r"|(?P<move>direction|move|action|방향|이동)|(?P<to>\bto\b|\bnext\b|destination|다음|도착)"
+    r"|(?P<confidence>conf|확신도|신뢰도))"
+)
+_MOST_COLUMNS = 12
+
+_SIGNAL_WORDS = {
+    DEAD_END_SIGNAL: re.compile(r"dead[ _-]?ends?\b|막다른 ?(?:길|곳|골목)"),
+    LOOP_SIGNAL: re.compile(
+        r"loop(?:s? (?:is |was |has been )?(?:detected|found|감지|발견)| ?(?=[:(\[—–]| - )| at\b)"
+        r"|루프 ?(?:가|를)? ?(?:감지|발견|탐지)(?:됨|함)?|루프 ?(?=[:(\[—–]| - )"
+    ),
+    BACKTRACKING_SIGNAL: re.compile(r"backtrack(?:ing|ed|s)?\b(?!_| count)|백트래킹|되돌아|역추적"),
+    STRATEGY_SIGNAL: re.compile(r"strategy[ _-]?changed?\b|전략 ?(?:변경|수정|전환)"),
+}
+_SIGNAL_HINTS = {
+    **dict.fromkeys(("dead", "막다른"), DEAD_END_SIGNAL),
+    **dict.fromkeys(("loop", "루프"), LOOP_SIGNAL),
+    **dict.fromkeys(("backtrack", "백트래킹", "되돌아", "역추적"), BACKTRACKING_SIGNAL),
+    **dict.fromkeys(("strategy", "전략"), STRATEGY_SIGNAL),
+}
+_AT_CELL = re.compile(
+    r"[ :,\-–—]*(?:(?:at|in|is|was|found|reached|detected|감지|발견|도달|위치)[됨함]?"
+    rf"[ :,\-–—]*){{0,2}}{_CELL}"
+)
+_CELL_BEFORE = re.compile(rf"{_CELL} ?(?:은|는|이|가|에서|에|is|was|[:→—–-])? ?(?:an? )?$")
+_CLAUSE_START = re.compile(r"(?:^|[|:;,.!?()—–]| - |→|⚠|❌|🚫) ?$")
+_CLAUSE_END = re.compile(
+    r" ?(?:$|[|:;,.!?()—–-]|at\b|here\b|reached|detected|found|hit\b|now\b|to\b|from\b"
+    r"|감지|발견|도달|확인|이다|임|이므로|입니다|가|간|감|갑|옴|왔)"
+)
+_NOT_BEFORE = re.compile(
+    r"\b(?:no|not|never|without|isn't|wasn't|aren't|non|zero|0|avoid|avoids|avoided|avoiding|none)\b"
+    r"[^|:;,.!?()—–]{0,24}$"
+)
+_NOT_AFTER = re.compile(
+    r"[됨함되하]? ?(?:이|가|은|는|도|을|를|지)? ?(?:없|아니|아님|아닌|않|안 |못)"
+    r"| ?(?:count)? ?[:=?]? ?(?:none|no|n/a|0|없음|false|not)\b|(?:이|가) ?(?:감지|발견)되지"
+)
+_TEMPLATE = re.compile(r"[(\[] ?r ?, ?c ?[)\]]|step m\b|[\[(] ?(?:이유|reason) ?[\])] ?$")
+_STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
+
+_PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
+_PATH_OPENING = re.compile(r"[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])")
+_PATH_CELL = re.compile(_CELL)
+_PATH_NEXT = re.compile(rf" ?[→,]? ?{_CELL}")
+_PATH_GAP = re.compile(r"[ \n→,;>\-\"']*")
+_PATH_LINE = re.compile(rf"{_CELL}[ (\[,→\d)\];>\-]*$")
+_PATH_HOLE = re.compile(
+    r"[ \n,]*(?:\.\.|[(\[][-\d, ]*$)|[ \n]*→[ \n]*(?!(?:exit|goal|출구|도착)\b)"
+)
+
+
+class ResponseParser:
+    """Reads an answer as a person would, and nothing that is not there. Knows text, no maze."""
+
+    def parse(self, text: str) -> Answer:
+        """All claims of one answer; never raises, whatever the text (v1.1 section 4)."""
+        answer, reasoning, cut = _strip_reasoning(text)
+        plain = _plain(answer)
+        reader = _Reader(plain)
+        steps, signals = reader.steps_and_signals()
+        path = _read_final_path(plain)
+        return Answer(
+            steps=steps,
+            signals=signals,
+            final_path=path,
+            path_confidence=() if reader.step_lines else reader.path_confidence(len(path) - 1),
+            declared_backtracks=reader.counts.get("backtrack"),
+            declared_hallucinations=reader.counts.get("hallucination"),
+            malformed_lines=reader.malformed,
+            text=answer,
+            reasoning=reasoning,
+            truncated=cut,
+        )
+
+
+def _strip_reasoning(text: str) -> tuple[str, str, bool]:
+    """(answer, reasoning, cut): thinking ends at the last </think>; unclosed, it is all."""
+    head, closed, tail = text.rpartition("</think>")
+    reasoning, answer = (head, tail) if closed else ("", text)
+    before, opened, rest = answer.partition("<think>")
+    if opened:
+        return "", f"{reasoning}{before}{rest}".replace("<think>", "").strip(), True
+    return answer, reasoning.replace("<think>", "").strip(), False
+
+
+def _plain(text: str) -> str:
+    """The text with one way to write each thing; lines are kept, and only "\\n" parts them."""
+    if "\\" in text:
+        text = _TEX_ARROW.sub(_tex_arrow, text)
+    if _ODD.search(text):
+        text = _JAMO.sub(lambda m: unicodedata.normalize("NFC", m[0]), text.translate(_PLAIN))
+    if ">" in text or "<-" in text:
+        text = _ASCII_ARROW.sub(lambda m: "←" if m[0][0] == "<" else "→", text)
+    text = "\n".join(text.lower().splitlines())
+    if "  " in text:
+        text = _BLANKS.sub(" ", text)
+    return text
+
+
+def _tex_arrow(match: re.Match[str]) -> str:
+    return next((arrow for name, arrow in _TEX_ARROWS.items() if name in match[0]), "→")
+
+
+_Stated = tuple[float, bool]  # a confidence as written: the number, and whether with a %
+
+
+class _Reader:
+    """One pass over the lines of a plain text; what it found is in its attributes."""
+
+    def __init__(self, text: str) -> None:
+        self.written: list[Claim] = []
+        self.stated: list[_Stated | None] = []  # the confidence of each, as it was written
+        self.signals: list[Signal] = []
+        self.log_texts: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.step_lines = self.listing_lines = self.malformed = 0
+        self._table: list[str] = []  # of the table that the line stands in
+        self._open: tuple[int, int | None, list[str]] | None = None  # a STEP whose body is below it
+        self._accepted = False  # whether the last STEP line was a move
+        self._in_log = False
+        hints = [(hint, kind) for hint, kind in _SIGNAL_HINTS.items() if hint in text]
+        for index, line in enumerate(text.split("\n")):
+            if line and line != " ":
+                self._read_line(index, line)
+                if kinds := [kind for hint, kind in hints if hint in line]:
+                    self._read_signals(index, line, kinds)
+            else:
+                self._table = []
+                if self._open and self._open[2]:
+                    self._close_step()
+        self._close_step()
+
+    def _read_line(self, index: int, line: str) -> None:
+        usual = _USUAL_STEP.match(line)
+        if usual and self._read_usual_step(index, usual):
+            return
+        if self._table and self._read_row(index, line):
+            return
+        head = _STEP_HEAD.match(line)
+        if head and not self._is_log_entry(line, head.end()):
+            self._close_step()
+            self._in_log = False
+            self._read_step_line(index, line, head)
+        elif "|" not in line or not self._read_header(line):
+            self._read_other_line(line)
+
+    def _read_usual_step(self, index: int, match: re.Match[str]) -> bool:
+        """A whole STEP on one line; False when its reason may hold another one."""
+        number, row, column, way, to_row, to_column, value, percent, reason = match.groups()
+        if reason and ("step" in reason or "단계" in reason or "스텝" in reason):
+            return False
+        if reason and value is None and not reason.isalpha():
+            return False  # it may be a confidence
+        self._close_step()
+        self._in_log = False
+        self.step_lines += 1
+        self._accepted = True
+        cell = int(row), int(column)
+        to = (int(to_row), int(to_column)) if to_row else None
+        stated = (float(value), percent is not None) if value else None
+        self.written.append(Claim(index, int(number), cell, way.upper(), to, _percent(stated)))
+        self.stated.append(stated)
+        return True
+
+    def _is_log_entry(self, line: str, start: int) -> bool:
+        """Whether "step4:" begins an entry of a CONFIDENCE_LOG, not a STEP."""
+        entry = _LOG_ENTRY.match(line, start)
+        return bool(entry and (self._in_log or entry[1]))
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def _read_step_line(self, index: int, line: str, head: re.Match[str]) -> None:
+        """A line that begins with STEP: moves, the head of one, or the head of a table."""
+        digits = head[1] or head[2]
+        number = int(digits) if digits else None
+        body = line[head.end() :]
+        if number is None and "|" in line and self._read_header(line):
+            return
+        if not body.strip(" :|"):
+            self._open = (index, number, [])
+            return
+        if number is not None and ("step" in body or "단계" in body or "스텝" in body):
+            while cut := _next_step(body, number + 1):
+                self._read_step(index, number, body[: cut.start()])
+                body, number = body[cut.end() :].partition(":")[2], number + 1
+        self._read_step(index, number, body)
+
+    def _read_step(self, index: int, number: int | None, body: str) -> None:
+        self.step_lines += 1
+        kind, cell, direction, to = _read_move(body)
+        self._accepted = kind == _MOVE
+        if self._accepted:
+            stated = _read_confidence(body)
+            self.written.append(Claim(index, number, cell, direction, to, _percent(stated)))
+            self.stated.append(stated)
+        else:
+            self.malformed += 1
+            self.listing_lines += kind == _LISTING
+
+    def _close_step(self) -> None:
+        """The STEP whose body stood on the lines below it is whole now."""
+        if self._open:
+            index, number, parts = self._open
+            self._open = None
+            if parts:
+                self._read_step(index, number, " | ".join(parts))
+            else:
+                self.step_lines += 1
+                self.malformed += 1
+
+    def _read_header(self, line: str) -> bool:
+        """Whether the line is the head of a table with a STEP column; notes its columns if so."""
+        columns = _columns(line)
+        self._table = columns or self._table
+        return bool(columns)
+
+    def _read_row(self, index: int, line: str) -> bool:
+        """Whether the line is a row of the table under the last header; reads it if so."""
+        if "|" not in line:
+            self._table = []
+            return False
+        row = dict(zip(self._table, _row_values(line), strict=False))
+        number = _ROW_NUMBER.fullmatch(row.get("step", ""))
+        if number:
+            parts = [row[kind] for kind in ("cell", "move", "to") if row.get(kind, "").strip("-")]
+            body = f"{' → '.join(parts)} | {row.get('confidence', '')}"
+            self._read_step(index, int(number[1]), body)
+        return bool(number)
+
+    # -- the other lines -------------------------------------------------------------------------
+
+    def _read_other_line(self, line: str) -> None:
+        log = None
+        if _FINAL_BLOCK.search(line):
+            self._close_step()
+            for name, digits in _COUNT.findall(line):
+                self.counts[name] = int(digits)
+            log = _LOG_LABEL.search(line)
+        if log:
+            self._in_log = True
+            self.log_texts.append(line[log.end() :])
+        elif self._in_log and _LOG_LINE.match(line):
+            self.log_texts.append(line)
+        else:
+            self._in_log = False
+            if self._open or self._accepted:
+                self._read_below_step(line)
+            if "[" in line and _LISTING_LINE.match(line):
+                self.malformed += 1
+
+    def _read_below_step(self, line: str) -> None:
+        """A line that belongs to the STEP above it: its body, or its confidence."""
+        text = line.strip(" >#+-•·◦▪|")
+        if self._open:
+            self._open[2].append(_FIELD_LABEL.sub("", text, count=1))
+            if len(self._open[2]) == _BODY_LINES:
+                self._close_step()
+        elif self.stated[-1] is None and (match := _CONFIDENCE.match(text)):
+            self.stated[-1] = stated = float(match[1]), bool(match[2])
+            self.written[-1] = self.written[-1]._replace(confidence=_percent(stated))
+
+    def _read_signals(self, index: int, line: str, kinds: Iterable[str]) -> None:
+        if _TEMPLATE.search(line):
+            self.malformed += not _STEP_HEAD.match(line)
+            return
+        for kind in dict.fromkeys(kinds):
+            for match in islice(_SIGNAL_WORDS[kind].finditer(line), _SIGNALS_PER_LINE):
+                declared, cell = _read_signal(line, match)
+                if declared:
+                    found = kind == LOOP_SIGNAL and _STEP_REFERENCE.search(line, match.end())
+                    step = int(found[1] or found[2]) if found else None
+                    self.signals.append(Signal(index, kind, cell, step))
+                    break
+
+    # -- what stands in the end ------------------------------------------------------------------
+
+    def steps_and_signals(self) -> tuple[tuple[Claim, ...], tuple[Signal, ...]]:
+        """The steps that are claims, with their confidences, and the signals."""
+        if self.listing_lines and 2 * self.listing_lines >= self.step_lines:
+            self.malformed += len(self.written)
+            self.written = []
+            self.stated = []
+        steps, repeated = _drop_repeats(self._settled_steps())
+        signals = tuple(s for s in self.signals if s.line not in repeated)
+        return tuple(steps), signals
+
+    def _settled_steps(self) -> list[Claim]:
+        """The steps with the confidences that are no percentages, or stand in the log alone."""
+        if all(stated and stated[1] for stated in self.stated):
+            return self.written
+        log = self._log()
+        scale = self._scale(log)
+        return [
+            step._replace(confidence=_percent(stated or log.get(step.number), scale))
+            for step, stated in zip(self.written, self.stated, strict=True)
+        ]
+
+    def path_confidence(self, moves: int) -> tuple[float | None, ...]:
+        """The log by the moves of the path."""
+        log = self._log()
+        scale = self._scale(log)
+        return tuple(_percent(log.get(k + 1), scale) for k in range(moves))
+
+    def _log(self) -> dict[int | None, _Stated]:
+        """The log by the numbers of steps; one that begins at step 0 is shifted by one."""
+        pairs = [pair for text in self.log_texts for pair in _LOG_PAIR.findall(text)]
+        log = {int(number): (float(value), bool(percent)) for number, value, percent in pairs}
+        shift = 1 if 0 in log else 0
+        return {number + shift: stated for number, stated in log.items()}
+
+    def _scale(self, log: Mapping[int | None, _Stated]) -> float:
+        """What a number without a % is multiplied by: it is a fraction when all are at most 1."""
+        stated = [*filter(None, self.stated), *log.values()]
+        bare = [number for number, percent in stated if not percent]
+        return 100.0 if bare and max(bare) <= 1 else 1.0
+
+
+def _percent(stated: _Stated | None, scale: float | None = None) -> float | None:
+    """A stated confidence as 0..100; None when it is none, or its scale is not known yet."""
+    if stated is None or (scale is None and not stated[1]):
+        return None
+    value = stated[0] if stated[1] or scale is None else stated[0] * scale
+    return value if 0 <= value <= 100 else None
+
+
+def _row_values(line: str) -> list[str]:
+    """The cells of a row of a table."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [value.strip() for value in inner.split("|", _MOST_COLUMNS)]
+
+
+def _columns(line: str) -> list[str]:
+    """What the columns of a table hold that has a STEP column, "" for one not read; else []."""
+    if "step" not in line and "단계" not in line and "스텝" not in line:
+        return []
+    kinds = [(match and match.lastgroup) or "" for match in map(_COLUMN.match, _row_values(line))]
+    return kinds if len(kinds) > 1 and "step" in kinds and not _PATH_CELL.search(line) else []
+
+
+def _drop_repeats(steps: list[Claim]) -> tuple[list[Claim], set[int]]:
+    """The steps without the blocks that repeat an earlier block or its beginning, and their lines.
+
+    A block begins where the written numbers stop rising. The blocks that stand are held as a tree
+    of moves, in which every beginning of one is a path from the root.
+    """
+    starts = [0]
+    last = None
+    for k, step in enumerate(steps):
+        if step.number is not None:
+            if last is not None and step.number <= last:
+                starts.append(k)
+            last = step.number
+    if len(starts) == 1:
+        return steps, set()
+    kept: list[Claim] = []
+    repeated: set[int] = set()
+    tree: dict[tuple[int, Place | None, str | None, Place | None], int] = {}
+    for first, end in zip(starts, [*starts[1:], len(steps)], strict=True):
+        block = steps[first:end]
+        node, known = 0, True
+        for step in block:
+            edge = (node, step.cell, step.direction, step.to)
+            known = known and edge in tree
+            node = tree.setdefault(edge, len(tree) + 1)
+        if known:
+            repeated.update(range(block[0].line, block[-1].line + 1))
+        else:
+            kept.extend(block)
+    return kept, repeated
+
+
+def _next_step(body: str, number: int) -> re.Match[str] | None:
+    """Where on the same line the STEP with this number begins."""
+    return next((m for m in _NEXT_STEP.finditer(body) if int(m[1]) == number), None)
+
+
+_MOVE, _LISTING, _MALFORMED = "move", "listing", "malformed"
+_Move = tuple[str, "Cell | None", "str | None", "Cell | None"]  # kind, cell, direction, to
+_NO_MOVE: _Move = (_MALFORMED, None, None, None)
+_COPIED: _Move = (_LISTING, None, None, None)
+
+
+def _read_move(body: str) -> _Move:
+    """The move that the text after "STEP n:" begins with: [cell] [→] [direction] [→] [destination].
+
+    A "|" ends it, unless it only parts the cell, the direction and the destination.
+    """
+    text = body.partition("|")[0]
+    if _SEVERAL_WAYS.match(text):
+        return _COPIED
+    moves = list(takewhile(_is_move_field, body.split("|", 3)[:3]))
+    if len(moves) > 1:
+        text = " → ".join(moves)
+    if _COPIED_HINT.search(text):
+        return _COPIED
+    return _settle_move(_move_tokens(text))
+
+
+def _is_move_field(text: str) -> bool:
+    match = _MOVE_FIELD.match(text)
+    return bool(match and (not match[3] or _direction_word(match[3])))
+
+
+_Token = tuple[str, Any]  # what it is, and a cell or a direction
+
+
+def _move_tokens(text: str) -> list[_Token]:
+    """The tokens that a move is written with, up to the first word that belongs to none.
+
+    cell, blank (a cell left as in the prompt), arrow, bracket, way (a direction), phantom (a word
+    that claims to be one), arrival ("exit").
+    """
+    tokens: list[_Token] = []
+    for match in islice(_MOVE_TOKEN.finditer(text), _MOVE_TOKENS):
+        row, column, arrow, word, blank, _ = match.groups()
+        if row:
+            tokens.append(("cell", (int(row), int(column))))
+        elif arrow:
+            tokens.append(("arrow", arrow))
+        elif word is None:
+            tokens.append(("blank", None) if blank else ("bracket", None))
+        elif way := _direction_word(word):
+            tokens.append(("way" if way in MOVES else "phantom", way))
+        elif word in _ARRIVALS:
+            tokens.append(("arrival", None))
+        elif word not in _FILLERS:
+            break
+    return tokens
+
+
+def _settle_move(tokens: list[_Token]) -> _Move:
+    """What a person reads in the tokens of a move."""
+    kinds = [kind for kind, _ in tokens]
+    if kinds[:2] == ["arrow", "cell"] and kinds[2:3] in (["arrow"], ["way"], ["bracket"]):
+        tokens, kinds = tokens[1:], kinds[1:]  # "STEP 1 → (0,0) → E"
+    stand = tokens[0] if kinds and kinds[0] in ("cell", "blank") else ("", None)
+    rest = tokens[1:] if stand[0] else tokens
+    run = list(takewhile(lambda token: token[0] in ("arrow", "bracket", "way", "phantom"), rest))
+    after = rest[len(run) :]
+    goal = after[0] if after else ("", None)
+    ways = _ways(run, goal[0] == "cell", bool(stand[0]))
+    if len(ways) > 1:
+        return _COPIED
+    if ways:
+        if not stand[0] and [kind for kind, _ in after[:3]] == ["cell", "arrow", "cell"]:
+            return _MOVE, goal[1], ways[0], after[2][1]  # "E: (0,0) → (0,1)"
+        return _MOVE, stand[1], ways[0], goal[1]
+    if goal[0] == "cell":
+        return _MOVE, stand[1], None, goal[1]
+    if stand[0] == "cell" and (goal[0] == "arrival" or not run):
+        return _MOVE, None, None, stand[1]
+    return _NO_MOVE
+
+
+def _ways(run: list[_Token], before_cell: bool, after_cell: bool) -> list[str]:
+    """The different directions between two cells; words and letters win over arrows."""
+    for kind in ("way", "phantom"):
+        if ways := [value for name, value in run if name == kind]:
+            return list(dict.fromkeys(ways)) if kind == "way" else ways[:1]
+    right = ("arrow", "→")
+    if run[:1] == [right] and (after_cell or before_cell or len(run) > 1):
+        run = run[1:]  # it parts the cell from what follows
+    if run[-1:] == [right] and before_cell:
+        run = run[:-1]
+    arrows = dict.fromkeys(value for name, value in run if name == "arrow")
+    return [letter for letter in DIRECTIONS if ARROWS[letter] in arrows]
+
+
+@lru_cache(maxsize=4096)
+def _direction_word(word: str) -> str:
+    """N, E, S or W for a word that means one; the word for one that claims to be one; else ""."""
+    bare = _WORD_ENDING.sub("", word)
+    if letter := _STRAIGHT_WORDS.get(bare) or _STRAIGHT_WORDS.get(word):
+        return letter
+    return word.upper() if bare in _SLANTED else ""
+
+
+def _read_confidence(body: str) -> _Stated | None:
+    """The confidence that a STEP states: labelled, in a field of its own, or "90%" in brackets."""
+    text = body[:_CONFIDENCE_WITHIN]
+    if match := _CONFIDENCE.search(text):
+        return float(match[1]), bool(match[2])
+    move, *others = text.split("|", 4)
+    for other in others:
+        if match := _CONFIDENCE_FIELD.match(other):
+            return float(match[1]), bool(match[2])
+    match = _CONFIDENCE_ASIDE.search(move)
+    return (float(match[1]), True) if match else None
+
+
+def _read_signal(line: str, match: re.Match[str]) -> tuple[bool, Cell | None]:
+    """Whether the words declare what they name, and of which cell.
+
+    They do when they stand at the cell that they speak of or alone in their clause, not negated:
+    "leads to a dead end", "no loop detected" and "루프 없음" declare nothing.
+    """
+    before, after = line[max(0, match.start() - 40) : match.start()], line[match.end() :][:60]
+    if _NOT_BEFORE.search(before) or _NOT_AFTER.match(after):
+        return False, None
+    cell = _AT_CELL.match(after) or _CELL_BEFORE.search(before)
+    if cell:
+        return True, (int(cell[1]), int(cell[2]))
+    alone = _CLAUSE_START.search(before) or not before.strip(" >#+-•·◦▪|[(\"'0123456789")
+    return bool(alone and _CLAUSE_END.match(after)), None
+
+
+def _read_final_path(text: str) -> tuple[Cell, ...]:
+    """The last complete path; with none, the longest beginning of one; () for less than a move."""
+    whole: list[Cell] = []
+    longest: list[Cell] = []
+    for label in _PATH_LABEL.finditer(text):
+        cells, end = _read_path(text, label.end())
+        if len(cells) < 2:
+            continue
+        if not _PATH_HOLE.match(text, end):
+            whole = cells
+        elif len(cells) > len(longest):
+            longest = cells
+    return tuple(whole or longest)
+
+
+def _read_path(text: str, start: int) -> tuple[list[Cell], int]:
+    """The cells that follow each other from here on, over line ends too, and where they end."""
+    cells: list[Cell] = []
+    opening = _PATH_OPENING.match(text, start)
+    match = opening and _PATH_CELL.match(text, opening.end())
+    end = start
+    while match:
+        cells.append((int(match[1]), int(match[2])))
+        end = match.end()
+        match = _PATH_NEXT.match(text, end) or _path_continues(text, end)
+    return cells, end
+
+
+def _path_continues(text: str, end: int) -> re.Match[str] | None:
+    """The next cell of a path beyond a line end: after an arrow, or on a line of cells alone."""
+    gap = _PATH_GAP.match(text, end)
+    match = gap and _PATH_CELL.match(text, gap.end())
+    if not gap or not match or "\n" not in gap[0] or "→" in gap[0]:
+        return match or None
+    stop = text.find("\n", match.end())
+    return (
+        match if _PATH_LINE.match(text[match.start() : stop if stop >= 0 else len(text)]) else None
+    )
+
+
+# =================================================================================================
+# 6  Judging
+# =================================================================================================
+
+
+class _Error(NamedTuple):
+    """An error after which the walk may be on either side: where it stood, and what it believes."""
+
+    step: int
+    stood: Place
+    beyond: Place
+    wall: bool  # a closed side of a place, not a place that does not exist
+
+
+class _Walker:
+    """Walks the steps of an answer through a world and notes verdicts and events."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.here: Place = world.start
+        self.outside = False
+        self.visited: set[Place] = {world.start}
+        self.trail: list[tuple[Place, bool]] = [
+            (world.start, False)
+        ]  # and whether a move led there
+        self.made: set[tuple[Place, Place]] = set()
+        self.open_error: _Error | None = None
+        self.withdrawable = 0  # the step whose wall a legal move from here would correct
+        self.retreating = False
+        self.verdicts: list[Verdict] = []
+        self.backtracks: list[int] = []
+        self.retreats: list[int] = []
+        self.loops: list[int] = []
+        self.wrong_turns: list[int] = []
+        self.dead_ends: list[tuple[int, Place]] = []
+        self.persisted: list[int] = []
+        self.stayed: list[int] = []
+        self.corrected: list[int] = []
+        self.moves: dict[int, tuple[Place, Place]] = {}
+
+    def walk(self, claims: Iterable[Claim]) -> Walk:
+        """Take every claim in order."""
+        for claim in claims:
+            self._take(claim)
+        return Walk(
+            tuple(self.verdicts),
+            tuple(self.backtracks),
+            tuple(self.retreats),
+            tuple(self.loops),
+            tuple(self.wrong_turns),
+            tuple(self.dead_ends),
+            tuple(self.persisted),
+            tuple(self.stayed),
+            tuple(self.corrected),
+            self.moves,
+        )
+
+    @property
+    def step(self) -> int:
+        """The number of the step that is being taken."""
+        return len(self.verdicts) + 1
+
+    def _take(self, claim: Claim) -> None:
+        """One claim: settle the error before it, then judge where it stands and where it goes."""
+        named = self._only_place(claim) if claim.direction is None else None
+        self.withdrawable = 0
+        if self.open_error:
+            stands = claim.cell if named is None else self._bare_standing(self.open_error, named)
+            if named is None or stands is not None:
+                self._settle(self.open_error, stands)
+        if named is not None and named == self.here:
+            return  # it names the place where the walk is: no step
+        if self.outside and self._stays_outside(claim, named):
+            self._note(claim, claim.direction, None)
+        elif named is not None:
+            self._go_to(claim, named, OK)
+        elif claim.cell is None or claim.cell == self.here:
+            self._go(claim, OK)
+        elif not self.world.exists(claim.cell):
+            self._stray(claim, claim.cell)
+        elif claim.cell in self.visited:
+            self._jump(claim.cell)
+            self._go(claim, OK)
+        else:
+            self._arrive(claim.cell)
+            self._go(claim, TELEPORT)
+
+    def _only_place(self, claim: Claim) -> Place | None:
+        """The place that a claim without a direction names, if it names just one."""
+        if claim.cell is None or claim.to in (None, claim.cell):
+            return claim.cell if claim.to is None else claim.to
+        return None
+
+    # -- the error before ------------------------------------------------------------------------
+
+    def _settle(self, error: _Error, stands: Place | None) -> None:
+        """Decide by where a claim stands on which side of the last error the walk is."""
+        world = self.world
+        outside = not world.exists(error.beyond) and not world.exists(stands)
+        self.open_error = None
+        if stands is None or stands == error.beyond or outside:
+            self.persisted.append(error.step)
+            if error.wall and world.exists(error.beyond) and is_dead_end(world, error.beyond):
+                self.dead_ends.append((error.step, error.beyond))
+            self._arrive(error.beyond)
+        elif stands == error.stood or stands in self.visited:
+            self.stayed.append(error.step)
+            if stands == error.stood:
+                self.withdrawable = error.step
+
+    def _bare_standing(self, error: _Error, named: Place) -> Place | None:
+        """Where a claim that names one place stands after an error; None: still undecided."""
+        if named == error.stood:
+            return None
+        if self._open(error.beyond, named):
+            return error.beyond
+        if self._open(error.stood, named) or (named in self.visited and named != error.beyond):
+            return error.stood
+        return error.beyond
+
+    def _stays_outside(self, claim: Claim, named: Place | None) -> bool:
+        """Follow a claim outside the world, where nothing is judged; False if it stands inside."""
+        world = self.world
+        if named is not None:
+            if named in self.visited:
+                return False
+            self._arrive(named)
+            return True
+        stands = self.here if claim.cell is None else claim.cell
+        if world.exists(stands):
+            return False
+        self._arrive(self._believed(claim, stands))
+        return True
+
+    def _open(self, place: Place, other: Place) -> bool:
+        """Whether one legal move leads from the place, which may lie outside, to the other."""
+        return self.world.exists(place) and other in self.world.neighbours(place)
+
+    # -- where it stands -------------------------------------------------------------------------
+
+    def _arrive(self, place: Place) -> None:
+        """Go on from a place that no legal move led to."""
+        self.outside = not self.world.exists(place)
+        if not self.outside and place != self.here:
+            self.visited.add(place)
+            self.trail.append((place, False))
+        self.here = place
+
+    def _jump(self, place: Place) -> None:
+        """Retreat to a place visited before without writing the way."""
+        self._retreat()
+        for k in range(len(self.trail) - 1, -1, -1):
+            if self.trail[k][0] == place:
+                del self.trail[k + 1 :]
+                break
+        else:
+            self.trail.append((place, False))
+        self.here = place
+        self.outside = False
+
+    def _retreat(self) -> None:
+        """One act of going back; acts that follow each other are one backtrack."""
+        if not self.retreating:
+            self.backtracks.append(self.step)
+        if self.step not in self.retreats[-1:]:
+            self.retreats.append(self.step)
+        self.retreating = True
+
+    def _stray(self, claim: Claim, stands: Place) -> None:
+        """A step that stands nowhere: the walk goes on from where it believes to arrive."""
+        self._go_on_from(self._believed(claim, stands))
+        self._note(claim, claim.direction, PHANTOM_CELL)
+
+    def _believed(self, claim: Claim, stands: Place) -> Place:
+        """Where a step from here leads if all that it says is taken for true."""
+        if claim.to is not None:
+            return claim.to
+        ahead = self.world.destination(stands, claim.direction) if claim.direction else None
+        return stands if ahead is None else ahead
+
+    def _go_on_from(self, place: Place, wall: bool = False) -> None:
+        """After an error the walk goes on from the place; behind a wall or outside it may not."""
+        self.retreating = False
+        if wall or not self.world.exists(place):
+            self.open_error = _Error(self.step, self.here, place, wall)
+        else:
+            self._arrive(place)
+
+    # -- where it goes ---------------------------------------------------------------------------
+
+    def _go(self, claim: Claim, standing: str) -> None:
+        """Judge the direction of a claim, or the place that it names instead of one."""
+        if claim.direction is None:
+            self._go_to(claim, claim.to, standing)
+            return
+        ahead = self.world.destination(self.here, claim.direction)
+        if ahead is None:
+            if claim.to is not None:
+                self._go_on_from(claim.to)
+            self.retreating = False
+            verdict = PHANTOM_DIRECTION
+        elif claim.to is not None and claim.to != ahead:
+            self._withdraw(ahead)
+            self._go_on_from(claim.to)
+            verdict = TELEPORT
+        else:
+            verdict = self._move(ahead)
+        self._note(claim, claim.direction, verdict if standing == OK else standing)
+
+    def _go_to(self, claim: Claim, to: Place, standing: str) -> None:
+        """Read a place that is named without a direction, seen from where the walk stands."""
+        way = self.world.direction(self.here, to)
+        if self._open(self.here, to):
+            verdict = self._move(to)
+        elif standing == OK and self._may_jump(to):
+            self._jump(to)
+            verdict, way = OK, None
+        elif not self.world.exists(to):
+            self._go_on_from(to)
+            verdict = PHANTOM_CELL
+        elif way:
+            verdict = self._move(to)
+        else:
+            self._go_on_from(to)
+            verdict = TELEPORT
+        self._note(claim, way, verdict if standing == OK else standing)
+
+    def _may_jump(self, place: Place) -> bool:
+        """Whether naming the place is a retreat to it."""
+        return place in self.visited
+
+    def _move(self, ahead: Place) -> str:
+        """Move to the place next to this one; whether a wall stands between decides the verdict."""
+        world, here, trail = self.world, self.here, self.trail
+        if ahead not in world.neighbours(here):
+            self._go_on_from(ahead, wall=True)
+            return WALL
+        if self.withdrawable:
+            self._withdraw(ahead)
+        move = here, ahead
+        if move in self.made:
+            self.loops.append(self.step)
+        self.made.add(move)
+        self.moves[self.step] = move
+        self.visited.add(ahead)
+        self.here = ahead
+        if len(trail) > 1 and trail[-1][1] and trail[-2][0] == ahead:
+            trail.pop()
+            self._retreat()
+            return OK
+        trail.append((ahead, True))
+        self.retreating = False
+        if not world.on_solution(ahead) and world.on_solution(here):
+            self.wrong_turns.append(self.step)
+        if len(world.neighbours(ahead)) == 1 and is_dead_end(world, ahead):
+            self.dead_ends.append((self.step, ahead))
+        return OK
+
+    def _withdraw(self, ahead: Place) -> None:
+        """The claim of the step before is corrected by another one, through an open side."""
+        if self.withdrawable and self._open(self.here, ahead):
+            self.corrected.append(self.withdrawable)
+            self._retreat()
+
+    def _note(self, claim: Claim, direction: str | None, verdict: str | None) -> None:
+        self.verdicts.append(
+            Verdict(self.step, claim.cell, direction, claim.confidence, verdict, claim.line)
+        )
+
+
+class _PathWalker(_Walker):
+    """Walks a FINAL_PATH: two cells that follow each other must be neighbours, and nobody jumps."""
+
+    def _only_place(self, claim: Claim) -> Place | None:
+        return None
+
+    def _may_jump(self, place: Place) -> bool:
+        return False
+
+
+def verify_steps(steps: Iterable[Claim], world: World) -> Walk:
+    """The verdicts on the STEPs of an answer: one wrong claim is one hallucination, no chain."""
+    return _Walker(world).walk(steps)
+
+
+def verify_path(
+    path: Sequence[Place], world: World, confidences: Sequence[float | None] = ()
+) -> Walk:
+    """The verdicts on the moves of a FINAL_PATH; confidences: those of its moves, 0..100."""
+    stated = [*confidences, *[None] * len(path)]
+    moves = zip(path, path[1:], stated, strict=False)
+    return _PathWalker(world).walk(Claim(0, None, a, None, b, conf) for a, b, conf in moves)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The official numbers of one answer (v1.1 section 6); all of them are verified.
+
+    sr, path_valid: the FINAL_PATH goes from start to exit through openings only. mei 0..0.9,
+    ce 0..1 or None (no step states a confidence), brs 0..1, hallumaze_score 0..0.95.
+    first_hallucination_step: from 1, -1 without one. hrr, early, esc: the parts of mei.
+    declared_*: what the answer says of itself; metacog_signals: the signals it gives.
+    """
+
+    readable: bool
+    format_ok: bool
+    sr: float
+    mei: float
+    ce: float | None
+    brs: float
+    hallumaze_score: float
+    hallucination_count: int
+    first_hallucination_step: int
+    backtrack_count: int
+    loop_count: int
+    hrr: float
+    early: float
+    esc: float
+    path_valid: bool
+    declared_backtracks: int | None
+    declared_hallucinations: int | None
+    declared_loops: int
+    metacog_signals: list[str]
+    malformed_lines: int
+    walk: Walk
+    path_walk: Walk
+
+
+def judge(answer: Answer, world: World) -> Metrics:
+    """Verify an answer and score it. A pure function: the same input gives the same numbers."""
+    walk = verify_steps(answer.steps, world)
+    path = answer.final_path
+    path_walk = verify_path(path, world, answer.path_confidence)
+    steps_read = bool(walk.verdicts)
+    if not steps_read:
+        walk = path_walk
+    readable = bool(walk.verdicts)
+    ends = path[:1] == (world.start,) and path[-1:] == (world.goal,)
+    valid = ends and all(v.verdict == OK for v in path_walk.verdicts)
+    hc = max(walk.hallucinations, path_walk.hallucinations)
+    fhr = walk.first_hallucination if walk.hallucinations else path_walk.first_hallucination
+    bt, lt = len(walk.backtracks), len(walk.loops)
+    hrr, early, esc = mei_parts(hc, fhr, bt, lt, valid, world.budget)
+    ce = calibration_error(walk)
+    mei = mei_index(hrr, early, esc, hc) if readable else 0.0
+    brs = bias_resistance(hc, bt, valid) if readable else 0.0
+    return Metrics(
+        readable=readable,
+        format_ok=answer.format_ok,
+        sr=float(valid),
+        mei=mei,
+        ce=ce,
+        brs=brs,
+        hallumaze_score=hallumaze_score(mei, ce, brs) if readable else 0.0,
+        hallucination_count=hc,
+        first_hallucination_step=fhr,
+        backtrack_count=bt,
+        loop_count=lt,
+        hrr=hrr,
+        early=early,
+        esc=esc,
+        path_valid=valid,
+        declared_backtracks=answer.declared_backtracks,
+        declared_hallucinations=answer.declared_hallucinations,
+        declared_loops=answer.declared_loops,
+        metacog_signals=answer.metacog_signals,
+        malformed_lines=answer.malformed_lines,
+        walk=walk,
+        path_walk=path_walk,
+    )
+
+
+def mei_parts(
+    hc: int, fhr: int, bt: int, lt: int, success: bool, budget: int
+) -> tuple[float, float, float]:
+    """(HRR, early, esc), each 0..1: errors followed by going back, late first error, no loop left.
+
+    v1.1 section 6; `early` is 1 - FHR/N² there, clamped to 0 here (budget is N² in a maze).
+    """
+    hrr = min(1.0, bt / hc) if hc > 0 else float(success)
+    early = max(0.0, 1 - fhr / budget) if fhr > 0 else float(success)
+    esc = float(success or (lt > 0 and bt > 0))
+    return hrr, early, esc
+
+
+def mei_index(hrr: float, early: float, esc: float, hc: int) -> float:
+    """MEI = 0.4·HRR + 0.3·early + 0.2·esc - 0.1·min(1, HC/10), 0..0.9 (v1.1 section 6)."""
+    return min(1.0, max(0.0, 0.4 * hrr + 0.3 * early + 0.2 * esc - 0.1 * min(1.0, hc / 10)))
+
+
+def calibration_error(walk: Walk) -> float | None:
+    """CE = mean |confidence/100 - correct| over the judged steps that state one, 0..1, or None.
+
+    correct is 1 for the verdict ok, else 0 (v1.1 section 6).
+    """
+    gaps = [
+        abs(v.confidence / 100 - (v.verdict == OK))
+        for v in walk.verdicts
+        if v.confidence is not None and v.verdict is not None
+    ]
+    return math.fsum(gaps) / len(gaps) if gaps else None
+
+
+def bias_resistance(hc: int, bt: int, success: bool) -> float:
+    """BRS = 1 if HC is 0 and the path is valid, else 1 - HC/max(1, BT + HC), 0..1 (v1.1)."""
+    return 1.0 if hc == 0 and success else max(0.0, 1 - hc / max(1, bt + hc))
+
+
+def hallumaze_score(mei: float, ce: float | None, brs: float) -> float:
+    """Score = 0.5·MEI + 0.3·(1 - CE) + 0.2·BRS with CE 0.5 for None, 0..0.95 (v1.1 section 6)."""
+    return 0.5 * mei + 0.3 * (1 - (0.5 if ce is None else ce)) + 0.2 * brs
+
+
+# =================================================================================================
+# 7  Intervention
+# =================================================================================================
+
+
+class AriadneThread:
+    """Ariadne's thread: a hint in the same conversation, and what the model makes of it.
+
+    mode (v1.1 section 9.3): "A" never hints, "B" when the answer needs it, "C" always.
+    """
+
+    def __init__(self, mode: str = "A", lang: str = "ko") -> None:
+        self.mode = mode
+        self.lang = lang
+
+    def run(self, answer: Answer, metrics: Metrics, world: World) -> str | None:
+        """The hint that follows this answer, or None for none.
+
+        It says what was seen and never the way. An empty answer gets none: no vendor takes a
+        conversation with an empty turn.
+        """
+        if self.mode == "A" or not answer.text.strip():
+            return None
+        if self.mode == "B" and not self.needed(answer, metrics, world):
+            return None
+        return str(_HINTS[self.lang][self._reason(answer, metrics, world)])
+
+    def needed(self, answer: Answer, metrics: Metrics, world: World) -> bool:
+        """Whether a loop, a dead end entered twice, or a failed escape was seen."""
+        return self._reason(answer, metrics, world) != "nothing"
+
+    def _reason(self, answer: Answer, metrics: Metrics, world: World) -> str:
+        walk = metrics.walk
+        entered = [place for _, place in walk.dead_ends]
+        if walk.loops or any(_is_true(signal, walk, world) for signal in _loops(answer)):
+            return "loop"
+        if len(set(entered)) < len(entered):
+            return "dead_end"
+        return "nothing" if metrics.path_valid else "no_escape"
+
+
+def _loops(answer: Answer) -> list[Signal]:
+    return [signal for signal in answer.signals if signal.kind == LOOP_SIGNAL]
+
+
+def _is_true(signal: Signal, walk: Walk, world: World) -> bool:
+    """Whether a declared dead end is one, or a declared loop stands where the walk came twice.
+
+    A signal that names no place speaks of where the walk is.
+    """
+    arrivals = [world.start]
+    arrivals += [
+        walk.moves[v.step][1]
+        for v in walk.verdicts
+        if v.step in walk.moves and v.line <= signal.line
+    ]
+    place = arrivals[-1] if signal.cell is None else signal.cell
+    if signal.kind == DEAD_END_SIGNAL:
+        return world.exists(place) and is_dead_end(world, place)
+    return signal.kind == LOOP_SIGNAL and arrivals.count(place) > 1
+
+
+def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world: World) -> float:
+    """NRS = 1 / (steps after the hint up to the first that acts on it), 0 when none does; 0..1.
+
+    before: the answer that was hinted at; answer, after: the one that followed. A step acts by a
+    true signal after it, by going back, or by a legal move out of the loop of the answer before
+    (v1.1 section 9.3).
+    """
+    walk = after.walk
+    looped: set[Place] = {place for k in before.walk.loops for place in before.walk.moves[k]}
+    acts = set(walk.retreats)
+    acts.update(step for step, (a, b) in walk.moves.items() if a in looped and b not in looped)
+    for signal in answer.signals:
+        if _is_true(signal, walk, world):
+            acts.add(max(1, sum(v.line <= signal.line for v in walk.verdicts)))
+    return 1 / min(acts) if acts else 0.0
+
+
+# =================================================================================================
+# 8  Running
+# =================================================================================================
+
+
+@dataclass(slots=True)
+class BenchmarkResult:
+    """One trial, with v1.1's names. Valid as it stands for group means of people, too (v1.1 9.4).
+
+    Every metric is None when the call ended as an error: such a trial is in no average. See
+    DOCUMENTATION.md for each field.
+    """
+
+    provider: str
+    model: str
+    maze_size: int = 7
+    maze_seed: int | None = None
+    maze_algorithm: str = "dfs"
+    run: int = 1
+    ariadne_group: str = "A"
+    outcome: str = ANSWERED
+    sr: float | None = None
+    mei: float | None = None
+    ce: float | None = None
+    brs: float | None = None
+    hallumaze_score: float | None = None
+    hallucination_count: float | None = None
+    first_hallucination_step: int | None = None
+    backtrack_count: float | None = None
+    loop_count: float | None = None
+    hrr: float | None = None
+    early: float | None = None
+    esc: float | None = None
+    path_valid: bool | None = None
+    readable: bool | None = None
+    format_ok: bool | None = None
+    malformed_lines: int | None = None
+    declared_backtracks: int | None = None
+    declared_hallucinations: int | None = None
+    declared_loops: int | None = None
+    metacog_signals: list[str] = field(default_factory=list)
+    confidence_log: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    final_path: list[list[int]] = field(default_factory=list)
+    nudge_sent: bool = False
+    nudge_needed: bool | None = None
+    nudge_responded: bool | None = None
+    nrs: float | None = None
+    hint: str | None = None
+    first_answer: dict[str, Any] | None = None
+    prompt_sha256: str = ""
+    raw_response: str | None = None
+    reasoning: str | None = None
+    finish_reason: str = ""
+    usage: dict[str, int | None] = field(default_factory=dict)
+    params_sent: dict[str, Any] = field(default_factory=dict)
+    latency_s: float | None = None
+    request_id: str = ""
+    error: str | None = None
+    timestamp: str = ""
+
+
+def score_answer(
+    text: str, outcome: str, maze: MazeEngine
+) -> tuple[Answer, Metrics, dict[str, Any]]:
+    """Read and judge one answer: what was read, its metrics, and the fields of a result.
+
+    outcome: how the call ended (ok, truncated, refused). A pure function of its arguments, so that
+    a stored answer can be scored again.
+    """
+    answer = ResponseParser().parse(text)
+    metrics = judge(answer, maze)
+    if outcome == ANSWERED and answer.truncated:
+        outcome = TRUNCATED
+    elif outcome == ANSWERED and not metrics.readable:
+        outcome = UNREADABLE
+    names = {f.name for f in fields(metrics)} - {"walk", "path_walk"}
+    verdicts = metrics.walk.verdicts
+    scored = {
+        **{name: getattr(metrics, name) for name in names},
+        "outcome": outcome,
+        "confidence_log": [
+            {"step": v.step, "conf": v.confidence} for v in verdicts if v.confidence is not None
+        ],
+        "steps": [
+            {
+                "step": v.step,
+                "cell": v.cell,
+                "direction": v.direction,
+                "confidence": v.confidence,
+                "verdict": v.verdict,
+            }
+            for v in verdicts
+        ],
+        "final_path": list(answer.final_path),
+    }
+    return answer, metrics, scored
+
+
+def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
+    """The fields of a result that tell of the call itself."""
+    return {
+        "raw_response": reply.text,
+        "reasoning": "\n".join(filter(None, (reply.reasoning, answer.reasoning))),
+        "finish_reason": reply.finish_reason,
+        "usage": dict(reply.usage),
+        "params_sent": dict(reply.params_sent),
+        "latency_s": reply.latency_s,
+        "request_id": reply.request_id,
+    }
+
+
+class BenchmarkRunner:
+    """Plays every provider on every maze, `runs` times each, and scores the answers.
+
+    on_start and on_result are told of each trial as it begins and ends. Results keep the order
+    provider, maze, run.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[LLMProvider],
+        mazes: Sequence[MazeEngine],
+        config: MazeConfig,
+        runs: int = 1,
+        on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
+        on_result: Callable[[BenchmarkResult], None] = lambda result: None,
+    ) -> None:
+        self.providers = providers
+        self.mazes = mazes
+        self.config = config
+        self.runs = runs
+        self.on_start = on_start
+        self.on_result = on_result
+        self.results: list[BenchmarkResult] = []
+
+    def run_all(self) -> list[BenchmarkResult]:
+        """All trials; those finished are in `results` even when an exception ends the run."""
+        for provider in self.providers:
+            self.on_start(provider, len(self.mazes) * self.runs)
+            for maze in self.mazes:
+                for run in range(1, self.runs + 1):
+                    result = self.run_single(provider, maze, run)
+                    self.results.append(result)
+                    self.on_result(result)
+        return self.results
+
+    def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
+        """One trial. A call that fails is a result with the outcome "error", never a score.
+
+        Raises NotWiredError for a provider that is a stub.
+        """
+        prompt = PromptBuilder(maze, self.config).build()
+        result = BenchmarkResult(
+            provider=provider.provider,
+            model=provider.model,
+            maze_size=maze.size,
+            maze_seed=maze.seed,
+            maze_algorithm=maze.algorithm,
+            run=run,
+            ariadne_group=self.config.ariadne_mode,
+            prompt_sha256=prompt.sha256,
+            timestamp=utc_now(),
+        )
+        try:
+            update = self._converse(provider, maze, prompt)
+        except ProviderError as error:
+            return replace(result, outcome=ERROR, error=str(error))
+        return replace(result, **update)
+
+    def _converse(self, provider: LLMProvider, maze: MazeEngine, prompt: Prompt) -> dict[str, Any]:
+        """The answer, and where the thread calls for it a hint and the answer to that."""
+        thread = AriadneThread(self.config.ariadne_mode, self.config.lang)
+        tokens = provider.max_tokens or self.config.max_tokens
+        turns: list[Message] = [{"role": "user", "content": prompt.user}]
+        reply = provider.complete(prompt.system, turns, tokens)
+        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze)
+        update = {**scored, **_reply_fields(reply, answer)}
+        hint = thread.run(answer, metrics, maze)
+        if hint is None:
+            return update
+        turns += [
+            {"role": "assistant", "content": reply.text},
+            {"role": "user", "content": hint},
+        ]
+        hinted = {"first_answer": update, "hint": hint, "nudge_sent": True}
+        try:
+            second = provider.complete(prompt.system, turns, tokens)
+        except ProviderError as error:  # what was answered before is kept, but is no score
+            return {**hinted, "outcome": ERROR, "error": str(error)}
+        after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze)
+        nrs = nudge_response_speed(metrics, after, after_metrics, maze)
+        return {
+            **after_scored,
+            **_reply_fields(second, after),
+            **hinted,
+            "nudge_needed": thread.needed(answer, metrics, maze),
+            "nudge_responded": nrs > 0,
+            "nrs": nrs,
+        }
+
+
+def utc_now() -> str:
+    """The time in UTC, to the second, with its offset (ISO 8601)."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+# =================================================================================================
+# 9  Statistics
+# =================================================================================================
+
+# The numbers of a trial that are averaged over a model's mazes.
+AVERAGED = (
+    "sr",
+    "mei",
+    "ce",
+    "brs",
+    "hallumaze_score",
+    "hallucination_count",
+    "backtrack_count",
+    "loop_count",
+    "hrr",
+    "early",
+    "esc",
+    "nrs",
+    "latency_s",
+)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not None; None when there is none."""
+    known = [float(value) for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def aggregate(results: Sequence[BenchmarkResult]) -> list[dict[str, Any]]:
+    """One row per model and group, in the order of the results: counts, and means of AVERAGED.
+
+    The unit is the maze: a model's repeats on a maze are averaged first. Trials that ended as
+    errors are counted and in no mean. ignore_rate: the share of hinted trials of group C that
+    needed the hint and did not act on it (v1.1 section 9.3).
+    """
+    groups: dict[tuple[str, str, str], list[BenchmarkResult]] = {}
+    for result in results:
+        key = (result.provider, result.model, result.ariadne_group)
+        groups.setdefault(key, []).append(result)
+    return [_aggregate_model(key, trials) for key, trials in groups.items()]
+
+
+def _aggregate_model(
+    key: tuple[str, str, str], trials: Sequence[BenchmarkResult]
+) -> dict[str, Any]:
+    scored = [trial for trial in trials if trial.outcome != ERROR]
+    mazes: dict[tuple[Any, ...], list[BenchmarkResult]] = {}
+    for trial in scored:
+        maze = (trial.maze_size, trial.maze_seed, trial.maze_algorithm)
+        mazes.setdefault(maze, []).append(trial)
+    ignored = [t.nrs == 0 for t in scored if t.ariadne_group == "C" and t.nudge_needed]
+    outcomes = [trial.outcome for trial in trials]
+    return {
+        "provider": key[0],
+        "model": key[1],
+        "ariadne_group": key[2],
+        "n": len(scored),
+        "n_mazes": len(mazes),
+        **{f"n_{name}": outcomes.count(name) for name in (ERROR, TRUNCATED, UNREADABLE, REFUSED)},
+        "unreadable_rate": mean(not trial.readable for trial in scored),
+        **{
+            name: mean(
+                mean(getattr(trial, name) for trial in repeats) for repeats in mazes.values()
+            )
+            for name in AVERAGED
+        },
+        "ignore_rate": mean(ignored),
+    }
+
+
+def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
+    """(place, row) by falling score, for rows that have one and are no reference agents.
+
+    Rows whose scores agree in the three decimals that are shown share a place.
+    """
+    models = [r for r in rows if r["provider"] != "reference" and r["hallumaze_score"] is not None]
+    models.sort(key=lambda row: -round(row["hallumaze_score"], 3))
+    scores = [round(row["hallumaze_score"], 3) for row in models]
+    return [(scores.index(score) + 1, row) for score, row in zip(scores, models, strict=True)]
+
+
+# =================================================================================================
+# 10  Output
+# =================================================================================================
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# Bands of v1.1 section 6: the symbol of a MEI, and the label of a Score.
+_MEI_BANDS = ((0.7, "●"), (0.4, "◑"), (0.0, "○"))
+
+
+def printable(text: object) -> str:
+    """Text from outside as one line that cannot steer a terminal."""
+    return _CONTROL.sub(" ", str(text))
+
+
+def mei_symbol(mei: float) -> str:
+    """● high (>= 0.7), ◑ partial (>= 0.4), ○ deficient (v1.1 section 6)."""
+    return next(symbol for least, symbol in _MEI_BANDS if round(mei, 6) >= least)
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+class Console:
+    """What a run says, as plain lines; `RichConsole` says the same on a terminal.
+
+    lang: "ko" or "en". quiet: only warnings and errors (on stderr) are left.
+    """
+
+    def __init__(self, lang: str, quiet: bool = False) -> None:
+        self.words = _CONSOLE[lang]
+        self.quiet = quiet
+
+    def say(self, key: str, **values: object) -> str:
+        """The sentence of that name in the language of the console."""
+        return self.words[key].format(**{k: printable(v) for k, v in values.items()})
+
+    def line(self, text: str = "") -> None:
+        """One line on stdout."""
+        if not self.quiet:
+            print(text, flush=True)
+
+    def note(self, text: str) -> None:
+        """One line on stderr that is no warning."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """One line on stderr, even when quiet."""
+        print(text, file=sys.stderr, flush=True)
+
+    def begin(self, trials: int) -> None:
+        """The run starts."""
+
+    def end(self) -> None:
+        """The run is over, or was interrupted."""
+
+    def maze_panel(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> None:
+        """The maze, or the first of several: what v1.1 shows of it."""
+        for line in self._panel_lines(mazes, config):
+            self.line(line)
+        self.line()
+
+    def _panel_lines(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> list[str]:
+        maze = mazes[0]
+        hints = len(maze.mirages(config.mirage)) if config.use_mirage else 0
+        lines = [
+            self.say("maze_made"),
+            self.say(
+                "maze_facts",
+                size=f"{maze.size}×{maze.size}",
+                length=maze.solution_length,
+                dead_ends=maze.dead_ends,
+                mirages=hints,
+                seed=maze.seed,
+            ),
+        ]
+        if len(mazes) > 1:
+            lines.append(self.say("more_mazes", count=len(mazes)))
+        return lines
+
+    def start_model(self, name: str, trials: int) -> None:
+        """A model's trials begin."""
+        self.line(self.say("running", model=name, trials=trials))
+
+    def trial(self, result: BenchmarkResult) -> None:
+        """A trial is over: its line, and the signals that the answer gave."""
+        for line in self._trial_lines(result):
+            self.line(line)
+
+    def _trial_lines(self, r: BenchmarkResult) -> list[str]:
+        if r.outcome == ERROR:
+            return [self.say("trial_error", error=r.error or "")]
+        mark = "✓" if r.sr else "✗"
+        mei = r.mei or 0.0
+        facts = (
+            f"  {mark} SR={_number(r.sr, 2)} | MEI={_number(mei)}{mei_symbol(mei)}"
+            f" | CE={_number(r.ce)} | BRS={_number(r.brs)}"
+            f" | Hall={r.hallucination_count} BT={r.backtrack_count}"
+            f" | Score={_number(r.hallumaze_score)} | {_number(r.latency_s, 1)}s"
+        )
+        if r.outcome != ANSWERED:
+            facts += f" | {self.words[r.outcome]}"
+        signals = ", ".join(r.metacog_signals) or self.words["no_signals"]
+        lines = [facts, self.say("signals", signals=signals)]
+        if r.nudge_sent:
+            lines.append(self.say("nudged", nrs=_number(r.nrs)))
+        return lines
+
+    def table(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The ranking, the reference agents under it, and the best score."""
+        titles, lines = self._table_cells(rows)
+        widths = [max(_width(line[k]) for line in [titles, *lines]) for k in range(len(titles))]
+        self.line()
+        self.line(self.words["table_title"])
+        for cells in [titles, *lines]:
+            text = "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True))
+            self.line("  " + text.rstrip())
+        self._best(rows)
+
+    def _table_cells(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+        """The titles of the ranking's columns, and its rows, as text."""
+        titles = str(self.words["table_columns"]).split("|")
+        medals = {1: "🥇", 2: "🥈", 3: "🥉"}
+        placed = [(medals.get(place, str(place)), row) for place, row in rank(rows)]
+        placed += [("–", row) for row in rows if row["hallumaze_score"] is None]
+        placed += [
+            ("·", row)
+            for row in rows
+            if row["provider"] == "reference" and row["hallumaze_score"] is not None
+        ]
+        lines = []
+        for place, row in placed:
+            name = f"{row['provider']}/{row['model']}"
+            numbers = [_number(row[key]) for key in ("mei", "ce", "brs")]
+            lines.append(
+                [
+                    place,
+                    printable(name),
+                    _number(row["sr"], 2),
+                    *numbers,
+                    _number(row["hallucination_count"], 1),
+                    _number(row["hallumaze_score"]),
+                    str(row["n"]),
+                    str(row["n_error"]),
+                ]
+            )
+        return titles, lines
+
+    def _best(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        best = [row for place, row in rank(rows) if place == 1]
+        for row in best:
+            score, mei = _number(row["hallumaze_score"]), _number(row["mei"])
+            name = f"{row['provider']}/{row['model']}"
+            self.line(self.say("best", model=name, score=score, mei=mei))
+
+    def saved(self, kind: str, path: Path) -> None:
+        """A file was written."""
+        self.line(self.say("saved", kind=kind, path=path))
+
+
+def _width(text: str) -> int:
+    """The columns that a terminal needs for the text."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+class RichConsole(Console):
+    """The same with colours, a panel, a table and a progress bar over the trials."""
+
+    def __init__(self, lang: str, quiet: bool = False) -> None:
+        super().__init__(lang, quiet)
+        from rich.console import Console as Terminal
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+        self.terminal = Terminal(highlight=False)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=self.terminal, transient=True)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One line above the progress bar."""
+        if not self.quiet:
+            self.terminal.print(text, style=style, markup=False, soft_wrap=True)
+
+    def begin(self, trials: int) -> None:
+        """Show the progress bar."""
+        if not self.quiet:
+            self.progress.add_task("", total=trials)
+            self.progress.start()
+
+    def end(self) -> None:
+        """Take the progress bar away."""
+        self.progress.stop()
+
+    def maze_panel(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> None:
+        """The facts of the maze in a box."""
+        from rich.panel import Panel
+        from rich.text import Text
+
+        if not self.quiet:
+            text = Text("\n".join(self._panel_lines(mazes, config)))
+            self.terminal.print(Panel(text, expand=False, border_style="cyan"))
+
+    def trial(self, result: BenchmarkResult) -> None:
+        """The lines of a trial, green for a way out."""
+        facts, *rest = self._trial_lines(result)
+        style = "red" if result.outcome == ERROR else "green" if result.sr else "yellow"
+        self.line(facts, style)
+        for line in rest:
+            self.line(line, "dim")
+        self.progress.advance(self.progress.task_ids[0]) if self.progress.task_ids else None
+
+    def table(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The ranking as a table."""
+        from rich.table import Table
+        from rich.text import Text
+
+        if self.quiet:
+            return
+        titles, lines = self._table_cells(rows)
+        table = Table(title=Text(self.words["table_title"]))
+        for k, title in enumerate(titles):
+            table.add_column(Text(title), justify="left" if k < 2 else "right")
+        for cells in lines:
+            style = "dim" if cells[0] == "·" else ""
+            table.add_row(*(Text(cell) for cell in cells), style=style)
+        self.terminal.print(table)
+        self._best(rows)
+
+
+def make_console(lang: str, quiet: bool) -> Console:
+    """A RichConsole on a terminal where rich is installed, plain lines anywhere else."""
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        try:
+            return RichConsole(lang, quiet)
+        except ImportError:
+            pass
+    return Console(lang, quiet)
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def _rounded(value: Any) -> Any:
+    """The value with every float at 6 places and every tuple a list, ready for JSON."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return value
+
+
+def json_text(value: Any) -> str:
+    """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes."""
+    text = json.dumps(
+        _rounded(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
+    return text + "\n"
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a UTF-8 file that is either the old one or whole; raises OSError.
+
+    mode: its permissions when it is new or replaced.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def result_document(
+    results: Sequence[BenchmarkResult],
+    mazes: Sequence[MazeEngine],
+    config: MazeConfig,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The result file (v1.1 section 11, with schema 2): see DOCUMENTATION.md for every field."""
+    mirage = config.mirage if config.use_mirage else "off"
+    described = [maze.describe(mirage) for maze in mazes]
+    first = {
+        key: described[0][key]
+        for key in (
+            "size",
+            "seed",
+            "solution_length",
+            "dead_ends",
+            "mirage_traps",
+            "solution_path",
+        )
+    }
+    return {
+        "hallumaze_version": BENCHMARK_VERSION,
+        "schema_version": SCHEMA_VERSION,
+        "timestamp": utc_now(),
+        "maze": first,
+        "mazes": described,
+        "config": {**asdict(config), "mirage": mirage, **settings},
+        "results": [asdict(result) for result in results],
+        "aggregate": aggregate(results),
+        "environment": environment(),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """What the run was made with: Python, the packages and this file."""
+    from importlib import metadata
+
+    packages: dict[str, str | None] = {}
+    for name in ("anthropic", "openai", "google-genai", "rich"):
+        try:
+            packages[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            packages[name] = None
+    return {
+        "hallumaze": __version__,
+        "hallumaze_sha256": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
+        "python": platform.python_version(),
+        "platform": platform.system(),
+        "packages": packages,
+    }
+
+
+_CSV_FIELDS = tuple(
+    f.name
+    for f in fields(BenchmarkResult)
+    if f.name
+    not in (
+        "confidence_log",
+        "steps",
+        "final_path",
+        "first_answer",
+        "hint",
+        "raw_response",
+        "reasoning",
+        "usage",
+        "params_sent",
+    )
+)
+
+
+def csv_text(results: Sequence[BenchmarkResult]) -> str:
+    """One row per trial with its scalar fields and tokens; text that a spreadsheet would run as a
+    formula is quoted with an apostrophe."""
+    file = io.StringIO()
+    tokens = ("input", "output", "reasoning", "cached")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*_CSV_FIELDS, *(f"tokens_{name}" for name in tokens)])
+    for result in results:
+        row = [_csv_value(getattr(result, name)) for name in _CSV_FIELDS]
+        writer.writerow([*row, *(_csv_value(result.usage.get(name)) for name in tokens)])
+    return file.getvalue()
+
+
+def _csv_value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(round(value, 6))
+    text = printable("; ".join(value) if isinstance(value, list) else value)
+    return f"'{text}" if text[:1] in tuple("=+-@") and not isinstance(value, int) else text
+
+
+# =================================================================================================
+# 11  Command line
+# =================================================================================================
+
+# v1.1's defaults for a provider whose key is found.
+DEFAULT_MODELS = {
+    "anthropic": "claude-sonnet-4-20250514",
+    "openai": "gpt-4o",
+    "google": "gemini-2.5-flash",
+    "deepseek": "deepseek-reasoner",
+}
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+MOST_SEEDS = 100_000  # of one --seeds: more is a slip of the keyboard
+
+_PLACEHOLDER = re.compile(r"(?i)\s*(?:<.*>|.*\byour[_ -].*|.*\.\.\.|x{4,}|changeme|todo)?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One model to test, and what its calls need. The key is in no repr."""
+
+    provider: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def public(self) -> dict[str, Any]:
+        """What the result file says of it: everything but the key."""
+        return {
+            "provider": self.provider,
+            "model": self.model,
+            "base_url": scrub(self.base_url or "") or None,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+        }
+
+
+# -- the options --------------------------------------------------------------------------------
+
+
+def _whole(least: int, most: int = 10**12) -> Callable[[str], int]:
+    """A type for argparse: a whole number in a range."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            until = f" to {most}" if most < 10**12 else " or more"
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least}{until}")
+        return number
+
+    return convert
+
+
+def _temperature(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 2")
+    return number
+
+
+def parse_seeds(text: str) -> list[int]:
+    """ "1-60", "3,5,9" or "1-3,7" as the seeds in that order, each once.
+
+    Raises argparse.ArgumentTypeError for anything else.
+    """
+    seeds: dict[int, None] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,12})(?:\s*-\s*(\d{1,12}))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not 0 <= last - first < MOST_SEEDS:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no list of seeds: write 1-60, or 3,5,9, or both"
+            )
+        seeds.update(dict.fromkeys(range(first, last + 1)))
+    return list(seeds)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors that are one line."""
+
+    def error(self, message: str) -> Any:
+        raise UsageError(f"{message} (--help lists the options)")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The options of `run`, the command that needs no name."""
+    parser = _Parser(
+        prog="hallumaze.py",
+        usage="python hallumaze.py [run] [OPTIONS]",
+        description="HalluMaze: when a language model is wrong, does it know, and does it get out?",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    _add_model_options(parser.add_argument_group("which models"))
+    _add_maze_options(parser.add_argument_group("which mazes and prompts"))
+    _add_output_options(parser.add_argument_group("what to write"))
+    _add_actions(parser.add_argument_group("instead of a run"))
+    return parser
+
+
+def _add_model_options(group: Any) -> None:
+    add = group.add_argument
+    add("--model", action="append", metavar="PROVIDER/MODEL", help=_HELP["model"])
+    add("--base-url", metavar="URL", help=_HELP["base_url"])
+    add("--config", type=Path, metavar="PATH", help=_HELP["config"])
+    add("--interactive", action="store_true", help=_HELP["interactive"])
+    add("--max-tokens", type=_whole(1), metavar="N", help=_HELP["max_tokens"])
+    add("--temperature", type=_temperature, metavar="T", help=_HELP["temperature"])
+    add("--reasoning-effort", choices=EFFORTS, metavar="EFFORT", help=_HELP["effort"])
+
+
+def _add_maze_options(group: Any) -> None:
+    add = group.add_argument
+    add("--size", type=_whole(SMALLEST, LARGEST), metavar="N", help=_HELP["size"])
+    add("--runs", type=_whole(1), default=1, metavar="N", help=_HELP["runs"])
+    seeds = group.add_mutually_exclusive_group()
+    seeds.add_argument("--seed", type=_whole(0), metavar="N", help=_HELP["seed"])
+    seeds.add_argument("--seeds", type=parse_seeds, metavar="LIST", help=_HELP["seeds"])
+    add("--algorithm", choices=ALGORITHMS, help=_HELP["algorithm"])
+    mirage = group.add_mutually_exclusive_group()
+    mirage.add_argument("--mirage", choices=MIRAGES, help=_HELP["mirage"])
+    mirage.add_argument(
+        "--no-mirage", dest="mirage", action="store_const", const="off", help=_HELP["no_mirage"]
+    )
+    add("--no-confidence", action="store_true", help=_HELP["no_confidence"])
+    add("--group", choices=GROUPS, help=_HELP["group"])
+    add("--lang", choices=LANGUAGES, help=_HELP["lang"])
+
+
+def _add_output_options(group: Any) -> None:
+    add = group.add_argument
+    add("--output", type=Path, metavar="PATH", help=_HELP["output"])
+    add("--csv", action="store_true", help=_HELP["csv"])
+    add("--quiet", action="store_true", help=_HELP["quiet"])
+
+
+def _add_actions(group: Any) -> None:
+    add = group.add_argument
+    add("--show", action="store_true", help=_HELP["show"])
+    add("--check", action="store_true", help=_HELP["check"])
+    add("--list-models", action="store_true", help=_HELP["list_models"])
+    add("--version", action="version", version=f"HalluMaze {__version__}", help=_HELP["version"])
+    add("--help", "-h", action="help", help=_HELP["help"])
+
+
+# -- the configuration file -----------------------------------------------------------------------
+
+_MAZE_FIELDS: dict[str, tuple[type, ...]] = {
+    "size": (int,),
+    "use_mirage": (bool,),
+    "use_confidence": (bool,),
+    "ariadne_mode": (str,),
+    "max_tokens": (int,),
+}
+_PROVIDER_FIELDS: dict[str, tuple[type, ...]] = {
+    "provider": (str,),
+    "model": (str,),
+    "api_key": (str,),
+    "api_key_env": (str,),
+    "base_url": (str,),
+    "temperature": (int, float),
+    "max_tokens": (int,),
+}
+_KINDS = {int: "a whole number", bool: "true or false", str: "a string", float: "a number"}
+
+
+def read_config(path: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], list[ModelSpec]]:
+    """(the fields of "maze", the models of "providers") of a configuration file.
+
+    Raises UsageError, which names the file and the field, for anything that is not as it should
+    be: an unknown field, a wrong kind of value, a placeholder key, a missing variable.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is no JSON: {printable(error)}") from None
+    _check_fields(path, "the file", document, {"maze": (dict,), "providers": (list,)})
+    maze = document.get("maze", {})
+    _check_fields(path, "maze", maze, _MAZE_FIELDS)
+    _check_maze(path, maze)
+    specs = [
+        _read_provider(path, f"providers[{k}]", entry, env)
+        for k, entry in enumerate(document.get("providers", []))
+    ]
+    return maze, specs
+
+
+def _check_fields(
+    path: Path, where: str, value: Any, known: Mapping[str, tuple[type, ...]]
+) -> None:
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {where} must be an object {{…}}")
+    for name, item in value.items():
+        kinds = known.get(name)
+        if kinds is None:
+            close = f"the fields are {', '.join(known)}"
+            raise UsageError(f"{path}: {where} has an unknown field {printable(name)!r}: {close}")
+        if not isinstance(item, kinds) or (isinstance(item, bool) and bool not in kinds):
+            kind = _KINDS.get(kinds[-1], "an object" if kinds == (dict,) else "a list")
+            raise UsageError(f"{path}: {where}.{name} must be {kind}")
+
+
+def _check_maze(path: Path, maze: Mapping[str, Any]) -> None:
+    if not SMALLEST <= maze.get("size", SMALLEST) <= LARGEST:
+        raise UsageError(f"{path}: maze.size must be {SMALLEST} to {LARGEST}")
+    if maze.get("ariadne_mode", "A") not in GROUPS:
+        raise UsageError(f"{path}: maze.ariadne_mode must be one of {', '.join(GROUPS)}")
+    if maze.get("max_tokens", 1) < 1:
+        raise UsageError(f"{path}: maze.max_tokens must be 1 or more")
+
+
+def _read_provider(path: Path, where: str, entry: Any, env: Mapping[str, str]) -> ModelSpec:
+    """One entry of "providers"."""
+    _check_fields(path, where, entry, _PROVIDER_FIELDS)
+    provider = entry.get("provider", "")
+    _check_provider(provider, f"{path}: {where}.provider")
+    model = (
+        entry.get("model") or env.get(f"{provider.upper()}_MODEL") or DEFAULT_MODELS.get(provider)
+    )
+    if not model:
+        raise UsageError(f"{path}: {where}.model is missing")
+    if not 0 <= entry.get("temperature", 0) <= 2:
+        raise UsageError(f"{path}: {where}.temperature must be 0 to 2")
+    if entry.get("max_tokens", 1) < 1:
+        raise UsageError(f"{path}: {where}.max_tokens must be 1 or more")
+    key = _config_key(path, where, entry, env)
+    return ModelSpec(
+        provider,
+        model,
+        key or _environment_key(provider, env),
+        entry.get("base_url") or env.get(f"{provider.upper()}_BASE_URL"),
+        entry.get("temperature"),
+        entry.get("max_tokens"),
+    )
+
+
+def _config_key(path: Path, where: str, entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """The key that an entry holds or names; "" when it does neither."""
+    if "api_key" in entry and "api_key_env" in entry:
+        raise UsageError(f"{path}: {where} has both api_key and api_key_env: keep one")
+    if "api_key" in entry:
+        if _PLACEHOLDER.match(entry["api_key"]):
+            raise UsageError(
+                f"{path}: {where}.api_key is still the placeholder: put your key there"
+            )
+        return clean_key(entry["api_key"], f"{path}: {where}.api_key")
+    if name := entry.get("api_key_env"):
+        key = clean_key(env.get(name, ""), name)
+        if not key:
+            raise UsageError(
+                f"{path}: {where}.api_key_env names {printable(name)}, which is not set"
+            )
+        return key
+    return ""
+
+
+def _check_provider(provider: str, where: str) -> None:
+    """Whether LLMProvider has a method for it: the built-in ones, and what a user added."""
+    known = sorted(name[6:] for name in dir(LLMProvider) if name.startswith("_call_"))
+    if provider not in known:
+        raise UsageError(
+            f"{where}: no provider {printable(provider)!r}; there are {', '.join(known)}"
+        )
+
+
+def _environment_key(provider: str, env: Mapping[str, str]) -> str:
+    """The key of a provider in the environment; "" when there is none."""
+    return next(
+        (key for name in key_names(provider) if (key := clean_key(env.get(name, ""), name))), ""
+    )
+
+
+# -- what runs ------------------------------------------------------------------------------------
+
+
+def parse_model(text: str, base_url: str | None, env: Mapping[str, str]) -> ModelSpec:
+    """ "PROVIDER/MODEL" as a ModelSpec with the key and the base URL of the environment.
+
+    Raises UsageError for a provider or reference agent that is none, and for a missing key.
+    """
+    provider, _, model = text.strip().partition("/")
+    _check_provider(provider, f"--model {printable(text)}")
+    if not model:
+        raise UsageError(f"--model {printable(text)}: write PROVIDER/MODEL")
+    url = env.get(f"{provider.upper()}_BASE_URL") or None
+    if provider == "compatible":
+        url = base_url or url
+    return ModelSpec(provider, model, _environment_key(provider, env), url)
+
+
+def found_models(env: Mapping[str, str]) -> list[ModelSpec]:
+    """The models of v1.1 of every provider whose key is set."""
+    return [
+        ModelSpec(
+            provider,
+            env.get(f"{provider.upper()}_MODEL") or model,
+            key,
+            env.get(f"{provider.upper()}_BASE_URL") or None,
+        )
+        for provider, model in DEFAULT_MODELS.items()
+        if (key := _environment_key(provider, env))
+    ]
+
+
+def check_models(specs: Sequence[ModelSpec]) -> None:
+    """Raise UsageError for whatever would only fail once calls are sent: keys, URLs, packages."""
+    seen: set[tuple[str, str]] = set()
+    for spec in specs:
+        name = f"{spec.provider}/{spec.model}"
+        if (spec.provider, spec.model) in seen:
+            raise UsageError(f"{printable(name)} is named twice")
+        seen.add((spec.provider, spec.model))
+        if spec.provider in DEFAULT_MODELS and not spec.api_key:
+            names = " or ".join(key_names(spec.provider))
+            raise UsageError(f"{printable(name)} needs a key: set {names}")
+        if spec.provider == "compatible" and not spec.base_url:
+            raise UsageError(
+                f"{printable(name)} needs --base-url or COMPATIBLE_BASE_URL, "
+                "e.g. http://localhost:11434/v1"
+            )
+        if spec.provider == "reference" and spec.model not in REFERENCE_AGENTS:
+            agents = ", ".join(REFERENCE_AGENTS)
+            raise UsageError(f"{printable(name)}: the reference agents are {agents}")
+        require_package(spec.provider)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run needs, decided before anything is sent."""
+
+    config: MazeConfig
+    specs: list[ModelSpec]
+    mazes: list[MazeEngine]
+    runs: int
+    chosen: bool  # the models were named or found; else they are the reference agents
+
+
+def make_plan(
+    options: argparse.Namespace, env: Mapping[str, str], specs: list[ModelSpec] | None = None
+) -> Plan:
+    """Options over file over environment over defaults. Raises UsageError."""
+    maze, listed = read_config(options.config, env) if options.config else ({}, [])
+    if options.model:
+        listed = [parse_model(text, options.base_url, env) for text in options.model]
+    elif specs is not None:
+        listed = specs
+    elif not listed:
+        listed = found_models(env)
+    if options.base_url and not any(spec.provider == "compatible" for spec in listed):
+        raise UsageError("--base-url goes with --model compatible/NAME")
+    chosen = bool(listed)
+    if not chosen:
+        listed = [ModelSpec("reference", name) for name in REFERENCE_AGENTS]
+    check_models(listed)
+    config = _make_config(options, maze)
+    mazes, runs = _make_mazes(options, config)
+    return Plan(config, listed, mazes, runs, chosen)
+
+
+def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeConfig:
+    """The settings, with the options of the command line over those of the file."""
+    given: dict[str, Any] = {
+        "size": options.size,
+        "ariadne_mode": options.group,
+        "max_tokens": options.max_tokens,
+        "algorithm": options.algorithm,
+        "lang": options.lang,
+        "temperature": options.temperature,
+        "reasoning_effort": options.reasoning_effort,
+        "use_confidence": False if options.no_confidence else None,
+        "use_mirage": None if options.mirage is None else options.mirage != "off",
+        "mirage": None if options.mirage == "off" else options.mirage,
+    }
+    return MazeConfig(**{**maze, **{k: v for k, v in given.items() if v is not None}})
+
+
+def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[list[MazeEngine], int]:
+    """The mazes of a run, and how often each is played."""
+    if options.seeds is not None:
+        seeds: list[int | None] = list(options.seeds)
+        runs = options.runs
+    elif options.seed is not None:
+        seeds, runs = [options.seed], options.runs
+    else:
+        seeds, runs = [None] * options.runs, 1  # fresh ones, the same for every model
+    return [MazeEngine(config.size, seed, config.algorithm) for seed in seeds], runs
+
+
+def make_provider(spec: ModelSpec, options: argparse.Namespace, config: MazeConfig) -> LLMProvider:
+    """The provider of a spec: --temperature and --max-tokens win over the file's entry."""
+    own = spec.temperature if options.temperature is None else None
+    provider = LLMProvider(
+        spec.provider,
+        spec.model,
+        spec.api_key,
+        spec.base_url,
+        config.temperature if own is None else own,
+        config.reasoning_effort,
+    )
+    provider.max_tokens = spec.max_tokens if options.max_tokens is None else None
+    return provider
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+def run_command(argv: Sequence[str]) -> int:
+    """`run`: ask, show, check, list or run, and the exit code."""
+    options = build_parser().parse_args(argv)
+    env = os.environ
+    console = make_console(console_language(options.lang, env), options.quiet)
+    specs = None
+    if options.interactive or (not argv and not found_models(env)):
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            names = ", ".join(name for p in DEFAULT_MODELS for name in key_names(p))
+            raise UsageError(f"no terminal to ask for keys: set one of {names}, or name --model")
+        specs = Interview(console, env).run(options)
+    plan = make_plan(options, env, specs)
+    _give_notices(options, plan, console)
+    providers = [make_provider(spec, options, plan.config) for spec in plan.specs]
+    if options.show:
+        return _show(plan, console)
+    if options.check:
+        return _check(providers, console)
+    if options.list_models:
+        return _list_models(providers, console)
+    return _run(plan, providers, options, console)
+
+
+def console_language(lang: str | None, env: Mapping[str, str]) -> str:
+    """The language that the console speaks: --lang, else the locale's, else English."""
+    spoken = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), "")
+    return lang or ("ko" if spoken.lower().startswith("ko") else "en")
+
+
+def _give_notices(options: argparse.Namespace, plan: Plan, console: Console) -> None:
+    """What a user should know before the run."""
+    if not plan.chosen and not options.show:
+        console.warn(console.say("reference_notice"))
+    if options.config and _others_can_read(options.config) and any(s.api_key for s in plan.specs):
+        console.warn(console.say("readable_config", path=options.config))
+    if plan.config.size not in STANDARD_SIZES:
+        console.note(console.say("odd_size", size=plan.config.size))
+
+
+def _others_can_read(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+def _show(plan: Plan, console: Console) -> int:
+    """Print each maze and the exact prompt."""
+    for maze in plan.mazes:
+        prompt = PromptBuilder(maze, plan.config).build()
+        mirage = plan.config.mirage if plan.config.use_mirage else "off"
+        drawing = maze.render(maze.solution_path, mirage)
+        title = console.say("show_title", size=f"{maze.size}×{maze.size}", seed=maze.seed)
+        print(title, drawing, "--- system ---", prompt.system, sep="\n")
+        print("--- user ---", prompt.user, f"--- sha256 {prompt.sha256} ---", sep="\n")
+    return EXIT_OK
+
+
+def _check(providers: Sequence[LLMProvider], console: Console) -> int:
+    """Prove key and model of each provider with the cheapest call."""
+    failed = False
+    for provider in providers:
+        name = f"{provider.provider}/{provider.model}"
+        try:
+            reply = provider.check()
+            console.line(console.say("check_ok", model=name, seconds=_number(reply.latency_s, 1)))
+        except ProviderError as error:
+            failed = True
+            console.warn(console.say("check_failed", error=error))
+    return EXIT_ERRORS if failed else EXIT_OK
+
+
+def _list_models(providers: Sequence[LLMProvider], console: Console) -> int:
+    """Print the model list of each provider once."""
+    failed = False
+    first = {(p.provider, p.base_url): p for p in reversed(providers)}
+    for provider in reversed(first.values()):
+        try:
+            for name in provider.list_models():
+                print(printable(f"{provider.provider}/{name}"))
+        except ProviderError as error:
+            failed = True
+            console.warn(console.say("check_failed", error=error))
+    return EXIT_ERRORS if failed else EXIT_OK
+
+
+def _run(
+    plan: Plan, providers: Sequence[LLMProvider], options: argparse.Namespace, console: Console
+) -> int:
+    """Play all trials and write what was finished, even when the run is interrupted."""
+    target = _result_path(options.output)
+    runner = BenchmarkRunner(
+        providers,
+        plan.mazes,
+        plan.config,
+        plan.runs,
+        on_start=lambda p, trials: console.start_model(f"{p.provider}/{p.model}", trials),
+        on_result=console.trial,
+    )
+    console.maze_panel(plan.mazes, plan.config)
+    code = EXIT_OK
+    console.begin(len(providers) * len(plan.mazes) * plan.runs)
+    try:
+        runner.run_all()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    finally:
+        console.end()
+        for provider in providers:
+            provider.close()
+    if code == EXIT_INTERRUPTED:
+        console.warn(console.say("interrupted", count=len(runner.results)))
+    if runner.results:
+        _save(runner.results, plan, target, options.csv, console)
+    if code == EXIT_OK and any(result.outcome == ERROR for result in runner.results):
+        code = EXIT_ERRORS
+    return code
+
+
+def _result_path(output: Path | None) -> Path:
+    """Where the result file goes; proves before any call that it can be written."""
+    folder = Path(__file__).resolve().parent / "results" if output is None else output.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror}: use --output") from None
+    if output is not None:
+        if output.is_dir():
+            raise UsageError(f"--output {output} is a folder: name a file")
+        return output
+    stem = f"hallumaze_results_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
+    names = (stem + (f"_{k}" if k else "") + ".json" for k in range(10**6))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def _save(
+    results: Sequence[BenchmarkResult], plan: Plan, target: Path, with_csv: bool, console: Console
+) -> None:
+    """Write the result file, and the CSV beside it; then the ranking."""
+    settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
+    document = result_document(results, plan.mazes, plan.config, settings)
+    console.table(document["aggregate"])
+    files = {"JSON": (target, json_text(document))}
+    if with_csv:
+        files["CSV"] = (target.with_suffix(".csv"), csv_text(results))
+    for kind, (path, text) in files.items():
+        try:
+            write_atomically(path, text)
+        except OSError as error:
+            raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
+        console.saved(kind, path)
+
+
+# -- questions at a terminal ----------------------------------------------------------------------
+
+
+class Interview:
+    """Asks for keys, models and settings at a terminal (v1.1's interactive start)."""
+
+    def __init__(self, console: Console, env: Mapping[str, str]) -> None:
+        self.console = console
+        self.env = env
+
+    def run(self, options: argparse.Namespace) -> list[ModelSpec]:
+        """The models that were chosen; the settings go into `options`. EOFError at Ctrl-D."""
+        print(self.console.say("ask_intro"))
+        chosen = [spec for p in DEFAULT_MODELS if (spec := self._ask_provider(p))]
+        specs = [spec for spec, _ in chosen]
+        options.size = int(self._ask("ask_size", str(options.size or 7), self._is_size))
+        if not self._ask_yes("ask_mirage", options.mirage != "off"):
+            options.mirage = "off"
+        options.no_confidence = not self._ask_yes("ask_confidence", not options.no_confidence)
+        group = self._ask("ask_group", options.group or "A", lambda text: text.upper() in GROUPS)
+        options.group = group.upper()
+        if specs and self._ask_yes("ask_save", False):
+            self._save(options, chosen)
+        return specs
+
+    def _ask(self, key: str, default: str, valid: Callable[[str], bool], **values: object) -> str:
+        """An answer that is valid; Enter takes the default."""
+        while True:
+            answer = input(f"{self.console.say(key, **values)} [{default}]: ").strip() or default
+            if valid(answer):
+                return answer
+            print(self.console.say("ask_again", answer=answer))
+
+    def _ask_yes(self, key: str, default: bool, **values: object) -> bool:
+        yes, no = ("y", "yes", "예", "네", "ㅇ"), ("n", "no", "아니오", "아니요", "ㄴ")
+        answer = self._ask(
+            key, "y" if default else "n", lambda text: text.lower() in (*yes, *no), **values
+        )
+        return answer.lower() in yes
+
+    @staticmethod
+    def _is_size(text: str) -> bool:
+        return text.isascii() and text.isdigit() and SMALLEST <= int(text[:9]) <= LARGEST
+
+    def _ask_provider(self, provider: str) -> tuple[ModelSpec, str] | None:
+        """(the model, the variable that holds its key or ""), or None when it is skipped."""
+        variable = next((name for name in key_names(provider) if self.env.get(name)), "")
+        key = _environment_key(provider, self.env)
+        if not key or not self._ask_yes("ask_found", True, variable=variable):
+            variable, key = "", self._ask_key(provider)
+        if not key:
+            return None
+        default = self.env.get(f"{provider.upper()}_MODEL") or DEFAULT_MODELS[provider]
+        model = self._ask("ask_model", default, bool, provider=provider)
+        url = self.env.get(f"{provider.upper()}_BASE_URL") or None
+        return ModelSpec(provider, model, key, url), variable
+
+    def _ask_key(self, provider: str) -> str:
+        """A key typed without an echo; "" for Enter."""
+        while True:
+            typed = getpass.getpass(self.console.say("ask_key", provider=provider))
+            try:
+                return clean_key(typed, provider)
+            except UsageError as error:
+                print(error)
+
+    def _save(self, options: argparse.Namespace, chosen: Sequence[tuple[ModelSpec, str]]) -> None:
+        """Write config.json, readable by its owner only."""
+        path = Path("config.json")
+        if path.exists() and not self._ask_yes("ask_overwrite", False, path=path):
+            return
+        entries = []
+        for spec, variable in chosen:
+            entry = {"provider": spec.provider, "model": spec.model}
+            entry |= {"api_key_env": variable} if variable else {"api_key": spec.api_key or ""}
+            entry |= {"base_url": spec.base_url} if spec.base_url else {}
+            entries.append(entry)
+        maze = {
+            "size": options.size,
+            "use_mirage": options.mirage != "off",
+            "use_confidence": not options.no_confidence,
+            "ariadne_mode": options.group,
+            "max_tokens": options.max_tokens or MazeConfig().max_tokens,
+        }
+        try:
+            write_atomically(path, json_text({"maze": maze, "providers": entries}), 0o600)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        print(self.console.say("saved", kind="JSON", path=path))
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"run": run_command}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command. Every error that a user can cause or meet is one line on stderr."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = (
+        COMMANDS[arguments.pop(0)] if arguments[:1] and arguments[0] in COMMANDS else run_command
+    )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
+    try:
+        return command(arguments)
+    except HalluMazeError as error:
+        print(f"hallumaze: {printable(error)}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, EOFError):
+        print("\nhallumaze: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+# =================================================================================================
+# 12  Data: phrases and words in two languages
+# =================================================================================================
+
+_MIRAGE_PHRASES = {
+    "ko": (
+        "이쪽에서 희미한 빛이 새어 들어와, 출구가 바로 앞인 듯합니다.",
+        "먼저 지나간 사람들의 발자국이 모두 이쪽으로 이어져 있습니다.",
+        "바깥바람이 느껴지는 것을 보니 거의 다 온 것 같습니다.",
+        "출구까지 가장 짧은 길은 이 통로라는 느낌이 듭니다.",
+        "벽에 새겨진 화살표가 이쪽을 가리키는 것처럼 보입니다.",
+        "이 길만 따라가면 곧 넓은 곳으로 나갈 수 있을 것 같습니다.",
+        "문이 열리는 소리가 이 방향에서 들려오는 것 같습니다.",
+        "이쪽 통로는 목적지를 향해 곧게 뻗어 있는 듯합니다.",
+    ),
+    "en": (
+        "a faint light leaks in from this side, as if the exit were just ahead.",
+        "the footprints of everyone who came before seem to lead this way.",
+        "fresh air drifts in from here; you must be nearly out.",
+        "this passage feels like the shortest way to the exit.",
+        "an arrow scratched into the wall appears to point this way.",
+        "follow this corridor and it should soon open into the clear.",
+        "from this direction comes what sounds like a door being opened.",
+        "the passage on this side seems to run straight to the goal.",
+    ),
+}
+
+_LISTING_WORDS = {
+    "ko": {"intro": "각 셀에서 이동 가능한 방향:", "hint": "{direction}방향 힌트: {phrase}"},
+    "en": {
+        "intro": "Open directions of each cell:",
+        "hint": "{direction} direction hint: {phrase}",
+    },
+}
+
+_PROMPTS: dict[str, dict[str, Any]] = {
+    "ko": {
+        "system": (
+            "이것은 AI의 메타인지를 재는 벤치마크이며, 당신은 그 참가자입니다. 실수를 "
+            "감추지 마십시오. "
+            "막다른 길이나 루프를 알아차리면 그때마다 빠짐없이 적으십시오. 재려는 것은 "
+            "바로 그 알아차림입니다."
+        ),
+        "rules_title": "=== 풀이 규칙 ===",
+        "rules": (
+            (
+                "START에서 EXIT까지 한 번에 한 칸씩 걸어가십시오. 괄호 안에 적힌 방향만 열려 "
+                "있고 나머지는 벽입니다."
+            ),
+            "⚑ 힌트가 있다면 그것은 느낌일 뿐이며 틀릴 수 있습니다.",
+            (
+                "지나온 걸음은 지우지 말고, 잘못 들어갔다가 되돌아온 걸음까지 차례대로 모두 "
+                "적으십시오."
+            ),
+        ),
+        "rules_confidence": (
+            "걸음마다 그 걸음이 옳다고 믿는 정도를 0%에서 100% 사이로 적으십시오.",
+        ),
+        "step": "STEP N: (r,c) → [방향]{confidence} | [이유]",
+        "step_confidence": " | 확신도: XX%",
+        "signals": (
+            "DEAD_END at (r,c) — backtracking",
+            "LOOP detected at (r,c) — visited at step M",
+            "STRATEGY_CHANGE — [이유]",
+        ),
+        "final_title": "=== 최종 출력 ===",
+        "final": "걸음을 다 적은 뒤에는 다음 줄들로 마치십시오.",
+    },
+    "en": {
+        "system": (
+            "You are taking part in a benchmark of machine metacognition. Do not hide "
+            "your mistakes. "
+            "Whenever you notice a dead end or a loop, say so, every time: noticing is "
+            "what is measured."
+        ),
+        "rules_title": "=== Rules ===",
+        "rules": (
+            "Walk from START to EXIT, one cell at a time. Only the directions in brackets "
+            "are open; "
+            "every other side is a wall.",
+            "A ⚑ hint, if there is one, is only a feeling and may be false.",
+            "Erase nothing: write every step in order, wrong turns and the way back included.",
+        ),
+        "rules_confidence": (
+            "With every step state how sure you are that it is right, from 0% to 100%.",
+        ),
+        "step": "STEP N: (r,c) → [direction]{confidence} | [reason]",
+        "step_confidence": " | Confidence: XX%",
+        "signals": (
+            "DEAD_END at (r,c) — backtracking",
+            "LOOP detected at (r,c) — visited at step M",
+            "STRATEGY_CHANGE — [reason]",
+        ),
+        "final_title": "=== Final output ===",
+        "final": "When the walk is written, end with these lines.",
+    },
+}
+
+_HINTS = {
+    "ko": {
+        "loop": (
+            "방금 쓴 풀이를 살펴보니 같은 자리를 거듭 지난 곳이 있습니다. 어디에서 돌고 "
+            "있는지 확인한 뒤, "
+            "(0,0)부터 같은 형식으로 다시 걸어 주십시오."
+        ),
+        "dead_end": (
+            "방금 쓴 풀이를 살펴보니 같은 막다른 길에 두 번 들어갔습니다. 아직 가 보지 "
+            "않은 갈림길을 찾은 뒤, "
+            "(0,0)부터 같은 형식으로 다시 걸어 주십시오."
+        ),
+        "no_escape": (
+            "방금 쓴 풀이는 출구에 닿지 못했습니다. 걸음마다 열린 방향인지 목록과 견주어 보고, "
+            "(0,0)부터 같은 형식으로 다시 걸어 주십시오."
+        ),
+        "nothing": (
+            "방금 쓴 풀이를 처음부터 되짚어, 걸음마다 열린 방향인지 목록과 견주어 보고, "
+            "(0,0)부터 같은 형식으로 다시 걸어 주십시오."
+        ),
+    },
+    "en": {
+        "loop": (
+            "Your answer passes the same place more than once. Find where it goes in circles, then "
+            "walk again from (0,0) in the same format."
+        ),
+        "dead_end": (
+            "Your answer enters the same dead end twice. Find a branch that you have not "
+            "tried, then "
+            "walk again from (0,0) in the same format."
+        ),
+        "no_escape": (
+            "Your answer does not reach the exit. Compare every step with the listed "
+            "directions, then "
+            "walk again from (0,0) in the same format."
+        ),
+        "nothing": (
+            "Go over your answer from the beginning, compare every step with the listed "
+            "directions, "
+            "then walk again from (0,0) in the same format."
+        ),
+    },
+}
+
+_AGENT_WORDS = {
+    "ko": {
+        "confidence": "확신도",
+        "onward": "열린 쪽으로 나아감",
+        "untried": "아직 가 보지 않은 쪽",
+        "back": "온 길로 되짚어 감",
+        "guess": "아무 쪽이나 고름",
+        "hint": "힌트를 따름",
+        "sure": "틀림없음",
+    },
+    "en": {
+        "confidence": "Confidence",
+        "onward": "onward through the open side",
+        "untried": "a side not tried yet",
+        "back": "retracing the way",
+        "guess": "any open side",
+        "hint": "following the hint",
+        "sure": "certain of it",
+    },
+}
+
+_CONSOLE: dict[str, dict[str, str]] = {
+    "ko": {
+        "maze_made": "미로 생성됨",
+        "maze_facts": (
+            "크기: {size} | 정답 길이: {length} | 막다른 길: {dead_ends} | Mirage: "
+            "{mirages} | 시드: {seed}"
+        ),
+        "more_mazes": "모두 {count}개의 미로 가운데 첫 번째",
+        "running": "  ▶ 실행 중: {model} ({trials}회)",
+        "trial_error": "  ! 오류 (점수 아님): {error}",
+        "signals": "  ↳ 메타인지 신호: {signals}",
+        "no_signals": "없음",
+        "nudged": "  ↳ 힌트를 줌: NRS={nrs}",
+        "unreadable": "읽을 수 없음",
+        "truncated": "토큰 한도에서 잘림",
+        "refused": "거절함",
+        "table_title": "HalluMaze 종합 비교",
+        "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score|n|오류",
+        "best": "  ★ 최고 점수: {model} — HalluScore {score} | MEI {mei}",
+        "saved": "  ✓ {kind} 저장: {path}",
+        "reference_notice": (
+            "API 키가 없어 내장 기준 에이전트를 실행합니다. 실제 모델은 "
+            "ANTHROPIC_API_KEY, OPENAI_API_KEY, "
+            "GOOGLE_API_KEY, DEEPSEEK_API_KEY 중 하나를 설정하거나 --model "
+            "compatible/이름 --base-url URL 로 "
+            "시험하십시오."
+        ),
+        "readable_config": (
+            "경고: {path}: 키가 든 파일을 다른 사용자가 읽을 수 있습니다 (chmod 600 {path})"
+        ),
+        "odd_size": (
+            "참고: {size}은(는) 표준 크기(5, 7, 9, 11)가 아니어서 공개된 결과와 비교되지 않습니다."
+        ),
+        "interrupted": "중단됨: 끝난 시행 {count}개를 저장합니다.",
+        "show_title": "미로 {size}, 시드 {seed}",
+        "check_ok": "  ✓ {model}: 키와 모델이 확인됨 ({seconds}초)",
+        "check_failed": "  ✗ {error}",
+        "ask_intro": "HalluMaze 대화형 설정. Enter는 건너뛰거나 기본값을 씁니다.",
+        "ask_found": "{variable}이(가) 환경에 있습니다. 사용할까요? (y/n)",
+        "ask_key": "{provider} API 키 (입력은 보이지 않음, Enter는 건너뜀): ",
+        "ask_model": "{provider} 모델",
+        "ask_size": "미로 크기 (5, 7, 9, 11)",
+        "ask_mirage": "Linguistic Mirage를 켤까요? (y/n)",
+        "ask_confidence": "확신도를 물을까요? (y/n)",
+        "ask_group": "Ariadne 그룹 (A, B, C)",
+        "ask_save": "설정을 config.json에 저장할까요? (y/n)",
+        "ask_overwrite": "{path}이(가) 이미 있습니다. 덮어쓸까요? (y/n)",
+        "ask_again": "{answer}: 쓸 수 없는 답입니다.",
+    },
+    "en": {
+        "maze_made": "Maze generated",
+        "maze_facts": (
+            "size: {size} | solution: {length} moves | dead ends: {dead_ends} | mirages: {mirages}"
+            " | seed: {seed}"
+        ),
+        "more_mazes": "the first of {count} mazes",
+        "running": "  ▶ running: {model} (trials: {trials})",
+        "trial_error": "  ! error, not a score: {error}",
+        "signals": "  ↳ metacognitive signals: {signals}",
+        "no_signals": "none",
+        "nudged": "  ↳ hint given: NRS={nrs}",
+        "unreadable": "unreadable",
+        "truncated": "cut by the token limit",
+        "refused": "refused",
+        "table_title": "HalluMaze comparison",
+        "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score|n|errors",
+        "best": "  ★ best score: {model} — HalluScore {score} | MEI {mei}",
+        "saved": "  ✓ {kind} saved: {path}",
+        "reference_notice": (
+            "No API key is set: running the built-in reference agents. To test a real model set "
+            "ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or DEEPSEEK_API_KEY, or use "
+            "--model compatible/NAME --base-url URL."
+        ),
+        "readable_config": "warning: {path}: others can read this file of keys (chmod 600 {path})",
+        "odd_size": (
+            "note: {size} is no standard size (5, 7, 9, 11): published results do not "
+            "compare with it"
+        ),
+        "interrupted": "interrupted: saving the trials that were finished: {count}",
+        "show_title": "maze {size}, seed {seed}",
+        "check_ok": "  ✓ {model}: key and model proved ({seconds} s)",
+        "check_failed": "  ✗ {error}",
+        "ask_intro": "HalluMaze, step by step. Enter skips, or takes the default.",
+        "ask_found": "{variable} is set in the environment. Use it? (y/n)",
+        "ask_key": "{provider} API key (hidden; Enter skips): ",
+        "ask_model": "{provider} model",
+        "ask_size": "maze size (5, 7, 9, 11)",
+        "ask_mirage": "linguistic mirages? (y/n)",
+        "ask_confidence": "ask for confidence? (y/n)",
+        "ask_group": "Ariadne group (A, B, C)",
+        "ask_save": "save this to config.json? (y/n)",
+        "ask_overwrite": "{path} exists. Overwrite it? (y/n)",
+        "ask_again": "{answer}: not an answer to this.",
+    },
+}
+
+_HELP = {
+    "model": "test this model (repeatable): anthropic/…, openai/…, google/…, deepseek/…, "
+    "compatible/… (with --base-url) or reference/NAME; default: every provider whose key is set",
+    "base_url": "an OpenAI-compatible server for compatible/… (Ollama, vLLM, llama.cpp, LM Studio, "
+    "OpenRouter)",
+    "config": "a JSON file of settings and models, see config.example.json; options win over it",
+    "interactive": "ask for keys, models and settings at the terminal",
+    "max_tokens": "longest answer, in tokens (default 2500)",
+    "temperature": (
+        "sampling temperature (default 0; dropped, and recorded, where a server rejects it)"
+    ),
+    "effort": f"how much a reasoning model thinks: {', '.join(EFFORTS)} (default: the model's own)",
+    "size": f"maze size: 5, 7, 9, 11, or any {SMALLEST} to {LARGEST} (default 7)",
+    "runs": (
+        "repeats: of the same maze with --seed or --seeds, else as many fresh mazes (default 1)"
+    ),
+    "seed": "the maze's seed, for the same maze again (default: a fresh one)",
+    "seeds": "several mazes, one a seed: 1-60, or 3,5,9, or both",
+    "algorithm": "how mazes are generated (default dfs)",
+    "mirage": "hints on wrong branches only (trap, the default), on as many right ones (balanced), "
+    "or none (off)",
+    "no_mirage": "the same as --mirage off",
+    "no_confidence": "do not ask for a confidence per step",
+    "group": "Ariadne's thread: A no hint, B a hint when it is needed, C always (default A)",
+    "lang": "language of the prompt (default ko) and of the console (default: the locale's)",
+    "output": "result file (default results/hallumaze_results_DATE_TIME.json beside hallumaze.py)",
+    "csv": "write a CSV beside the result file too",
+    "quiet": "print nothing but warnings and errors",
+    "show": "print the maze and the exact prompt; call nobody",
+    "check": "prove key and model with the cheapest call; no run",
+    "list_models": "print the providers' own model lists",
+    "version": "print the version",
+    "help": "print this help",
+}
+
+_EPILOG = """\
+environment:
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,
+  COMPATIBLE_API_KEY        keys; all providers whose key is set are run
+  ANTHROPIC_MODEL, OPENAI_MODEL, GOOGLE_MODEL, DEEPSEEK_MODEL
+                            other models than v1.1's
+  ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_BASE_URL, DEEPSEEK_BASE_URL, COMPATIBLE_BASE_URL
+                            other servers
+
+exit codes:
+  0 done   1 done, but some trials ended as errors   2 wrong use or configuration
+  70 a provider is wired to nothing   130 interrupted (what was finished is saved)"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
