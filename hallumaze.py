@@ -34,7 +34,6 @@ import hashlib
 import importlib.util
 import io
 import json
-import logging
 import math
 import os
 import platform
@@ -49,7 +48,6 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
@@ -895,7 +893,12 @@ VENDORS: Mapping[str, Vendor] = {
 
 def _vendor(provider: str) -> Vendor:
     """What is known of a provider; of one that a user added, where its key would be."""
-    return VENDORS.get(provider) or Vendor("", (f"{provider.upper()}_API_KEY",))
+    return VENDORS.get(provider) or Vendor("", (f"{_variable(provider)}_API_KEY",))
+
+
+def _variable(provider: str) -> str:
+    """What the names of a provider's environment variables begin with."""
+    return provider.upper().replace("-", "_")
 
 
 def key_names(provider: str) -> tuple[str, ...]:
@@ -1191,6 +1194,8 @@ def _seconds(text: str) -> float:
         return float(text)
     except ValueError:
         pass
+    from email.utils import parsedate_to_datetime
+
     try:
         return parsedate_to_datetime(text).timestamp() - time.time()
     except (ValueError, TypeError, OverflowError):
@@ -1436,6 +1441,8 @@ class LLMProvider:
 
     @cached_property
     def _google(self) -> Any:
+        import logging
+
         sdk = _import_sdk("google.genai", "google-genai")
         # It warns of keys in the environment even when it is given one.
         logging.getLogger("google_genai").setLevel(logging.ERROR)
@@ -1559,7 +1566,7 @@ class LLMProvider:
         return what.format(
             keys=self._key_names,
             model=self.model,
-            model_variable=f"{self.provider.upper()}_MODEL",
+            model_variable=f"{_variable(self.provider)}_MODEL",
             base_url=self.base_url,
         )
 
@@ -2021,7 +2028,7 @@ _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
 _PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
 _PATH_OPENING = re.compile(r"[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])")
 _PATH_CELL = re.compile(_CELL)
-_PATH_NEXT = re.compile(rf" ?[→,]? ?{_CELL}")
+_PATH_RUN = re.compile(rf" ?[→,]? ?{_CELL}(?: ?[→,]? ?{_CELL}){{0,200}}")
 _PATH_GAP = re.compile(r"[ \n→,;>\-\"']*")
 _PATH_LINE = re.compile(rf"{_CELL}[ (\[,→\d)\];>\-]*$")
 _PATH_HOLE = re.compile(
@@ -2503,25 +2510,23 @@ def _read_path(text: str, start: int) -> tuple[list[Cell], int]:
     """The cells that follow each other from here on, over line ends too, and where they end."""
     cells: list[Cell] = []
     opening = _PATH_OPENING.match(text, start)
-    match = opening and _PATH_CELL.match(text, opening.end())
     end = start
-    while match:
-        cells.append((int(match[1]), int(match[2])))
-        end = match.end()
-        match = _PATH_NEXT.match(text, end) or _path_continues(text, end)
+    run = _PATH_RUN.match(text, opening.end()) if opening else None
+    while run:
+        cells += [(int(row), int(column)) for row, column in _PATH_CELL.findall(run[0])]
+        end = run.end()
+        run = _PATH_RUN.match(text, end) or _path_continues(text, end)
     return cells, end
 
 
 def _path_continues(text: str, end: int) -> re.Match[str] | None:
-    """The next cell of a path beyond a line end: after an arrow, or on a line of cells alone."""
+    """More of a path beyond a line end: after an arrow, or on a line of cells alone."""
     gap = _PATH_GAP.match(text, end)
-    match = gap and _PATH_CELL.match(text, gap.end())
-    if not gap or not match or "\n" not in gap[0] or "→" in gap[0]:
-        return match or None
-    stop = text.find("\n", match.end())
-    return (
-        match if _PATH_LINE.match(text[match.start() : stop if stop >= 0 else len(text)]) else None
-    )
+    run = _PATH_RUN.match(text, gap.end()) if gap else None
+    if not gap or not run or "\n" not in gap[0] or "→" in gap[0]:
+        return run
+    stop = text.find("\n", run.end())
+    return run if _PATH_LINE.match(text[run.start() : stop if stop >= 0 else len(text)]) else None
 
 
 # =================================================================================================
@@ -2543,6 +2548,8 @@ class _Walker:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.neighbours = world.neighbours
+        self.step = 1  # the number of the step that is being taken
         self.here: Place = world.start
         self.outside = False
         self.visited: set[Place] = {world.start}
@@ -2580,11 +2587,6 @@ class _Walker:
             tuple(self.corrected),
             self.moves,
         )
-
-    @property
-    def step(self) -> int:
-        """The number of the step that is being taken."""
-        return len(self.verdicts) + 1
 
     def _take(self, claim: Claim) -> None:
         """One claim: settle the error before it, then judge where it stands and where it goes."""
@@ -2660,7 +2662,7 @@ class _Walker:
 
     def _open(self, place: Place, other: Place) -> bool:
         """Whether one legal move leads from the place, which may lie outside, to the other."""
-        return self.world.exists(place) and other in self.world.neighbours(place)
+        return self.world.exists(place) and other in self.neighbours(place)
 
     # -- where it stands -------------------------------------------------------------------------
 
@@ -2736,7 +2738,7 @@ class _Walker:
     def _go_to(self, claim: Claim, to: Place, standing: str) -> None:
         """Read a place that is named without a direction, seen from where the walk stands."""
         way = self.world.direction(self.here, to)
-        if self._open(self.here, to):
+        if not self.outside and to in self.neighbours(self.here):
             verdict = self._move(to)
         elif standing == OK and self._may_jump(to):
             self._jump(to)
@@ -2757,28 +2759,28 @@ class _Walker:
 
     def _move(self, ahead: Place) -> str:
         """Move to the place next to this one; whether a wall stands between decides the verdict."""
-        world, here, trail = self.world, self.here, self.trail
-        if ahead not in world.neighbours(here):
+        here, trail = self.here, self.trail
+        if ahead not in self.neighbours(here):
             self._go_on_from(ahead, wall=True)
             return WALL
         if self.withdrawable:
             self._withdraw(ahead)
-        move = here, ahead
+        move = self.moves[self.step] = here, ahead
         if move in self.made:
             self.loops.append(self.step)
-        self.made.add(move)
-        self.moves[self.step] = move
-        self.visited.add(ahead)
+        else:
+            self.made.add(move)
         self.here = ahead
         if len(trail) > 1 and trail[-1][1] and trail[-2][0] == ahead:
             trail.pop()
             self._retreat()
             return OK
+        self.visited.add(ahead)
         trail.append((ahead, True))
         self.retreating = False
-        if not world.on_solution(ahead) and world.on_solution(here):
+        if not self.world.on_solution(ahead) and self.world.on_solution(here):
             self.wrong_turns.append(self.step)
-        if len(world.neighbours(ahead)) == 1 and is_dead_end(world, ahead):
+        if len(self.neighbours(ahead)) == 1 and is_dead_end(self.world, ahead):
             self.dead_ends.append((self.step, ahead))
         return OK
 
@@ -2789,9 +2791,9 @@ class _Walker:
             self._retreat()
 
     def _note(self, claim: Claim, direction: str | None, verdict: str | None) -> None:
-        self.verdicts.append(
-            Verdict(self.step, claim.cell, direction, claim.confidence, verdict, claim.line)
-        )
+        line, _, cell, _, _, confidence = claim
+        self.verdicts.append(Verdict(self.step, cell, direction, confidence, verdict, line))
+        self.step += 1
 
 
 class _PathWalker(_Walker):
@@ -2849,22 +2851,19 @@ class Metrics:
     metacog_signals: list[str]
     malformed_lines: int
     walk: Walk
-    path_walk: Walk
 
 
 def judge(answer: Answer, world: World) -> Metrics:
     """Verify an answer and score it. A pure function: the same input gives the same numbers."""
     walk = verify_steps(answer.steps, world)
     path = answer.final_path
-    path_walk = verify_path(path, world, answer.path_confidence)
-    steps_read = bool(walk.verdicts)
-    if not steps_read:
-        walk = path_walk
+    if not walk.verdicts:
+        walk = verify_path(path, world, answer.path_confidence)
     readable = bool(walk.verdicts)
-    ends = path[:1] == (world.start,) and path[-1:] == (world.goal,)
-    valid = ends and all(v.verdict == OK for v in path_walk.verdicts)
-    hc = max(walk.hallucinations, path_walk.hallucinations)
-    fhr = walk.first_hallucination if walk.hallucinations else path_walk.first_hallucination
+    path_errors = _path_errors(path, world)
+    valid = not path_errors and path[:1] == (world.start,) and path[-1:] == (world.goal,)
+    hc = max(walk.hallucinations, len(path_errors))
+    fhr = next(iter(walk.errors or path_errors), -1)
     bt, lt = len(walk.backtracks), len(walk.loops)
     hrr, early, esc = mei_parts(hc, fhr, bt, lt, valid, world.budget)
     ce = calibration_error(walk)
@@ -2892,8 +2891,15 @@ def judge(answer: Answer, world: World) -> Metrics:
         metacog_signals=answer.metacog_signals,
         malformed_lines=answer.malformed_lines,
         walk=walk,
-        path_walk=path_walk,
     )
+
+
+def _path_errors(path: Sequence[Place], world: World) -> tuple[int, ...]:
+    """The moves of a FINAL_PATH that are hallucinations; a legal path needs no walker for it."""
+    begins = path[:1] in ((), (world.start,))
+    if begins and all(place in world.neighbours(here) for here, place in pairwise(path)):
+        return ()
+    return verify_path(path, world).errors
 
 
 def mei_parts(
@@ -3092,7 +3098,7 @@ def score_answer(
         outcome = TRUNCATED
     elif outcome == ANSWERED and not metrics.readable:
         outcome = UNREADABLE
-    names = {f.name for f in fields(metrics)} - {"walk", "path_walk"}
+    names = {f.name for f in fields(metrics)} - {"walk"}
     verdicts = metrics.walk.verdicts
     scored = {
         **{name: getattr(metrics, name) for name in names},
@@ -3518,7 +3524,8 @@ class RichConsole(Console):
         self.line(facts, style)
         for line in rest:
             self.line(line, "dim")
-        self.progress.advance(self.progress.task_ids[0]) if self.progress.task_ids else None
+        for task in self.progress.task_ids:
+            self.progress.advance(task)
 
     def table(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """The ranking as a table."""
@@ -3693,6 +3700,10 @@ DEFAULT_MODELS = {
     "google": "gemini-2.5-flash",
     "deepseek": "deepseek-reasoner",
 }
+_HOW_TO_CHOOSE = (
+    "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY) or "
+    "DEEPSEEK_API_KEY, or name a --model"
+)
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 MOST_SEEDS = 100_000  # of one --seeds: more is a slip of the keyboard
 
@@ -3911,7 +3922,9 @@ def _read_provider(path: Path, where: str, entry: Any, env: Mapping[str, str]) -
     provider = entry.get("provider", "")
     _check_provider(provider, f"{path}: {where}.provider")
     model = (
-        entry.get("model") or env.get(f"{provider.upper()}_MODEL") or DEFAULT_MODELS.get(provider)
+        entry.get("model")
+        or env.get(f"{_variable(provider)}_MODEL")
+        or DEFAULT_MODELS.get(provider)
     )
     if not model:
         raise UsageError(f"{path}: {where}.model is missing")
@@ -3924,7 +3937,7 @@ def _read_provider(path: Path, where: str, entry: Any, env: Mapping[str, str]) -
         provider,
         model,
         key or _environment_key(provider, env),
-        entry.get("base_url") or env.get(f"{provider.upper()}_BASE_URL"),
+        entry.get("base_url") or env.get(f"{_variable(provider)}_BASE_URL"),
         entry.get("temperature"),
         entry.get("max_tokens"),
     )
@@ -3953,7 +3966,7 @@ def _config_key(path: Path, where: str, entry: Mapping[str, Any], env: Mapping[s
 def _check_provider(provider: str, where: str) -> None:
     """Whether LLMProvider has a method for it: the built-in ones, and what a user added."""
     known = sorted(name[6:] for name in dir(LLMProvider) if name.startswith("_call_"))
-    if provider not in known:
+    if provider.replace("-", "_") not in known:
         raise UsageError(
             f"{where}: no provider {printable(provider)!r}; there are {', '.join(known)}"
         )
@@ -3978,7 +3991,7 @@ def parse_model(text: str, base_url: str | None, env: Mapping[str, str]) -> Mode
     _check_provider(provider, f"--model {printable(text)}")
     if not model:
         raise UsageError(f"--model {printable(text)}: write PROVIDER/MODEL")
-    url = env.get(f"{provider.upper()}_BASE_URL") or None
+    url = env.get(f"{_variable(provider)}_BASE_URL") or None
     if provider == "compatible":
         url = base_url or url
     return ModelSpec(provider, model, _environment_key(provider, env), url)
@@ -3989,9 +4002,9 @@ def found_models(env: Mapping[str, str]) -> list[ModelSpec]:
     return [
         ModelSpec(
             provider,
-            env.get(f"{provider.upper()}_MODEL") or model,
+            env.get(f"{_variable(provider)}_MODEL") or model,
             key,
-            env.get(f"{provider.upper()}_BASE_URL") or None,
+            env.get(f"{_variable(provider)}_BASE_URL") or None,
         )
         for provider, model in DEFAULT_MODELS.items()
         if (key := _environment_key(provider, env))
@@ -4108,10 +4121,11 @@ def run_command(argv: Sequence[str]) -> int:
     specs = None
     if options.interactive or (not argv and not found_models(env)):
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            names = ", ".join(name for p in DEFAULT_MODELS for name in key_names(p))
-            raise UsageError(f"no terminal to ask for keys: set one of {names}, or name --model")
+            raise UsageError(f"no terminal to ask for keys: {_HOW_TO_CHOOSE}")
         specs = Interview(console, env).run(options)
     plan = make_plan(options, env, specs)
+    if (options.check or options.list_models) and not plan.chosen:
+        raise UsageError(f"no model to ask: {_HOW_TO_CHOOSE}")
     _give_notices(options, plan, console)
     providers = [make_provider(spec, options, plan.config) for spec in plan.specs]
     if options.show:
@@ -4197,23 +4211,26 @@ def _run(
         on_result=console.trial,
     )
     console.maze_panel(plan.mazes, plan.config)
-    code = EXIT_OK
     console.begin(len(providers) * len(plan.mazes) * plan.runs)
+    problem: UsageError | KeyboardInterrupt | None = None
     try:
         runner.run_all()
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
+    except (UsageError, KeyboardInterrupt) as error:
+        problem = error
     finally:
         console.end()
         for provider in providers:
             provider.close()
-    if code == EXIT_INTERRUPTED:
+    if isinstance(problem, KeyboardInterrupt):
         console.warn(console.say("interrupted", count=len(runner.results)))
     if runner.results:
         _save(runner.results, plan, target, options.csv, console)
-    if code == EXIT_OK and any(result.outcome == ERROR for result in runner.results):
-        code = EXIT_ERRORS
-    return code
+    if isinstance(problem, UsageError):
+        raise problem
+    if problem:
+        return EXIT_INTERRUPTED
+    failed = any(result.outcome == ERROR for result in runner.results)
+    return EXIT_ERRORS if failed else EXIT_OK
 
 
 def _result_path(output: Path | None) -> Path:
@@ -4304,9 +4321,9 @@ class Interview:
             variable, key = "", self._ask_key(provider)
         if not key:
             return None
-        default = self.env.get(f"{provider.upper()}_MODEL") or DEFAULT_MODELS[provider]
+        default = self.env.get(f"{_variable(provider)}_MODEL") or DEFAULT_MODELS[provider]
         model = self._ask("ask_model", default, bool, provider=provider)
-        url = self.env.get(f"{provider.upper()}_BASE_URL") or None
+        url = self.env.get(f"{_variable(provider)}_BASE_URL") or None
         return ModelSpec(provider, model, key, url), variable
 
     def _ask_key(self, provider: str) -> str:
