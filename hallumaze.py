@@ -1820,14 +1820,14 @@ _STEP_HEAD = re.compile(
     r"(?![^\W_]) ?[\])\"']? ?[:.|)\-–—]? ?"
 )
 _LOG_ENTRY = re.compile(r"(?:conf ?\d{1,9}|-?[\d.]{1,12} ?%?) ?(,|$)")
-_NEXT_STEP = re.compile(r"[ ;,.|](?=(?:step|단계|스텝) ?(\d{1,9}) ?:)")
+_NEXT_STEP = re.compile(r"[ ;,.|](?:step|단계|스텝) ?(\d{1,9}) ?:")
 # The line that most answers are made of, read at once; every other goes the long way.
 _USUAL_STEP = re.compile(
     rf"step (\d{{1,9}}): {_CELL} → \[?([nesw])[↑→↓←]?\]?(?: → {_CELL})?"
     rf"(?: \| (?:확신도|confidence): ({_NUMBER})(%)?)?(?: ?$| \|([^|]*)$)"
 )
 _SEVERAL_WAYS = re.compile(
-    rf" ?(?:{_CELL})? ?[→:]? ?\[ ?([nesw]) ?[↑→↓←]? ?[,/]? ?(?!\3)[nesw] ?[↑→↓←\],/]"
+    rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw]) ?[↑→↓←]? ?[,/]? ?(?!\3)[nesw] ?[↑→↓←\],/]"
 )
 _MOVE_TOKEN = re.compile(
     rf"{_CELL}|([↑→↓←])|(n/a|back to|[^\W\d_]+(?:-[^\W\d_]+)*)"
@@ -2028,7 +2028,7 @@ _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
 _PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
 _PATH_OPENING = re.compile(r"[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])")
 _PATH_CELL = re.compile(_CELL)
-_PATH_RUN = re.compile(rf" ?[→,]? ?{_CELL}(?: ?[→,]? ?{_CELL}){{0,200}}")
+_PATH_RUN = re.compile(rf" ?(?:→\n?|,)? ?{_CELL}(?: ?(?:→\n?|,)? ?{_CELL}){{0,200}}")
 _PATH_GAP = re.compile(r"[ \n→,;>\-\"']*")
 _PATH_LINE = re.compile(rf"{_CELL}[ (\[,→\d)\];>\-]*$")
 _PATH_HOLE = re.compile(
@@ -2118,18 +2118,21 @@ class _Reader:
         self._close_step()
 
     def _read_line(self, index: int, line: str) -> None:
-        usual = _USUAL_STEP.match(line)
+        usual = line.startswith("step ") and _USUAL_STEP.match(line)
         if usual and self._read_usual_step(index, usual):
             return
         if self._table and self._read_row(index, line):
             return
-        head = _STEP_HEAD.match(line)
-        if head and not self._is_log_entry(line, head.end()):
-            self._close_step()
-            self._in_log = False
-            self._read_step_line(index, line, head)
-        elif "|" not in line or not self._read_header(line):
-            self._read_other_line(line)
+        if "step" in line or "단계" in line or "스텝" in line:
+            head = _STEP_HEAD.match(line)
+            if head and not self._is_log_entry(line, head.end()):
+                self._close_step()
+                self._in_log = False
+                self._read_step_line(index, line, head)
+                return
+            if "|" in line and self._read_header(line):
+                return
+        self._read_other_line(line)
 
     def _read_usual_step(self, index: int, match: re.Match[str]) -> bool:
         """A whole STEP on one line; False when its reason may hold another one."""
@@ -2166,11 +2169,12 @@ class _Reader:
         if not body.strip(" :|"):
             self._open = (index, number, [])
             return
-        if number is not None and ("step" in body or "단계" in body or "스텝" in body):
-            while cut := _next_step(body, number + 1):
-                self._read_step(index, number, body[: cut.start()])
-                body, number = body[cut.end() :].partition(":")[2], number + 1
-        self._read_step(index, number, body)
+        start = 0
+        for following in _NEXT_STEP.finditer(body) if number is not None else ():
+            if number is not None and int(following[1]) == number + 1:
+                self._read_step(index, number, body[start : following.start()])
+                start, number = following.end(), number + 1
+        self._read_step(index, number, body[start:])
 
     def _read_step(self, index: int, number: int | None, body: str) -> None:
         self.step_lines += 1
@@ -2210,8 +2214,10 @@ class _Reader:
         number = _ROW_NUMBER.fullmatch(row.get("step", ""))
         if number:
             parts = [row[kind] for kind in ("cell", "move", "to") if row.get(kind, "").strip("-")]
-            body = f"{' → '.join(parts)} | {row.get('confidence', '')}"
-            self._read_step(index, int(number[1]), body)
+            move = f"{' → '.join(parts)} | confidence: {row.get('confidence', '')}"
+            usual = _USUAL_STEP.match(f"step {number[1]}: {move}")
+            if not (usual and self._read_usual_step(index, usual)):
+                self._read_step(index, int(number[1]), move)
         return bool(number)
 
     # -- the other lines -------------------------------------------------------------------------
@@ -2220,7 +2226,7 @@ class _Reader:
         log = None
         if _FINAL_BLOCK.search(line):
             self._close_step()
-            for name, digits in _COUNT.findall(line):
+            for name, digits in _COUNT.findall(line) if "count" in line else ():
                 self.counts[name] = int(digits)
             log = _LOG_LABEL.search(line)
         if log:
@@ -2356,11 +2362,6 @@ def _drop_repeats(steps: list[Claim]) -> tuple[list[Claim], set[int]]:
     return kept, repeated
 
 
-def _next_step(body: str, number: int) -> re.Match[str] | None:
-    """Where on the same line the STEP with this number begins."""
-    return next((m for m in _NEXT_STEP.finditer(body) if int(m[1]) == number), None)
-
-
 _MOVE, _LISTING, _MALFORMED = "move", "listing", "malformed"
 _Move = tuple[str, "Cell | None", "str | None", "Cell | None"]  # kind, cell, direction, to
 _NO_MOVE: _Move = (_MALFORMED, None, None, None)
@@ -2482,7 +2483,7 @@ def _read_signal(line: str, match: re.Match[str]) -> tuple[bool, Cell | None]:
     "leads to a dead end", "no loop detected" and "루프 없음" declare nothing.
     """
     before, after = line[max(0, match.start() - 40) : match.start()], line[match.end() :][:60]
-    if _NOT_BEFORE.search(before) or _NOT_AFTER.match(after):
+    if (before and _NOT_BEFORE.search(before)) or _NOT_AFTER.match(after):
         return False, None
     cell = _AT_CELL.match(after) or _CELL_BEFORE.search(before)
     if cell:

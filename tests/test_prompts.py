@@ -46,7 +46,7 @@ TITLES = {
 }
 
 
-def build(size: int = 7, seed: int = 42, **settings: object) -> hallumaze.Prompt:
+def build(size: int = 7, seed: int = 4, **settings: object) -> hallumaze.Prompt:
     """The prompt of a maze under settings."""
     config = replace(MazeConfig(), size=size, **settings)  # type: ignore[arg-type]
     return PromptBuilder(MazeEngine(size, seed), config).build()
@@ -74,7 +74,7 @@ def test_final_path_line_is_v1_1s(lang: str) -> None:
 @pytest.mark.parametrize("lang", LANGS)
 def test_the_maze_comes_first(lang: str) -> None:
     for settings in ({}, {"mirage": "balanced"}, {"use_mirage": False}):
-        maze = MazeEngine(7, 42)
+        maze = MazeEngine(7, 4)
         user = PromptBuilder(maze, MazeConfig(lang=lang, **settings)).build().user  # type: ignore[arg-type]
         listing = maze.encode_text(settings != {"use_mirage": False}, lang, "trap")
         if settings == {"mirage": "balanced"}:
@@ -134,7 +134,7 @@ def test_the_same_bytes_in_another_process() -> None:
     # Sets and hashes of strings differ from process to process; prompts do not.
     code = (
         "from hallumaze import *;"
-        "print([PromptBuilder(MazeEngine(7, 42), MazeConfig(lang=l, mirage=m)).build().sha256"
+        "print([PromptBuilder(MazeEngine(7, 4), MazeConfig(lang=l, mirage=m)).build().sha256"
         " for l in ('ko', 'en') for m in ('trap', 'balanced')])"
     )
     own = [build(lang=lang, mirage=kind).sha256 for lang in LANGS for kind in ("trap", "balanced")]
@@ -190,7 +190,7 @@ def test_no_worked_example(lang: str, confidence: bool) -> None:
 @pytest.mark.parametrize("lang", LANGS)
 @pytest.mark.parametrize("confidence", [True, False])
 def test_a_model_that_echoes_the_prompt_has_claimed_nothing(lang: str, confidence: bool) -> None:
-    maze = MazeEngine(7, 42)
+    maze = MazeEngine(7, 4)
     prompt = build(lang=lang, use_confidence=confidence)
     _, metrics, scored = hallumaze.score_answer(prompt.user, "ok", maze)
     assert scored["outcome"] == "unreadable"

@@ -1676,9 +1676,9 @@ def test_what_was_written_in_a_table_is_read(data: st.DataObject) -> None:
 
 # ---------------------------------------------------------------- linear time
 
-SMALL, MIDDLE, BIG = 50_000, 500_000, 5_000_000
-FLOOR = 0.3  # CPU seconds under which a ratio says nothing
-SLACK = 1.2  # ten times the text may take twelve times as long
+SMALL, MIDDLE, BIG = 50_000, 250_000, 1_000_000
+FLOOR = 0.5  # CPU seconds under which a ratio says nothing
+SLACK = 3  # machines are noisy; what is quadratic takes five times its share
 
 
 def assert_linear(make: Maker, sizes: Sequence[int]) -> None:
@@ -1700,7 +1700,7 @@ def test_junk_takes_linear_time(make: Maker) -> None:
 
 @pytest.mark.parametrize("make", WELL_FORMED.values(), ids=list(WELL_FORMED))
 def test_steps_take_linear_time(make: Maker) -> None:
-    assert_linear(make, [SMALL, MIDDLE, 4 * MIDDLE])
+    assert_linear(make, [SMALL, MIDDLE, BIG])
 
 
 # ---------------------------------------------------------------- real answers
