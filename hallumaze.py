@@ -1827,7 +1827,7 @@ _USUAL_STEP = re.compile(
     rf"(?: \| (?:확신도|confidence): ({_NUMBER})(%)?)?(?: ?$| \|([^|]*)$)"
 )
 _SEVERAL_WAYS = re.compile(
-    rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw]) ?[↑→↓←]? ?[,/]? ?(?!\3)[nesw] ?[↑→↓←\],/]"
+    rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw])(?: ?[↑→↓←,/]| ) ?(?!\3)[nesw] ?[↑→↓←\],/]"
 )
 _MOVE_TOKEN = re.compile(
     rf"{_CELL}|([↑→↓←])|(n/a|back to|[^\W\d_]+(?:-[^\W\d_]+)*)"
