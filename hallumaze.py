@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # /// script
 # requires-python = ">=3.10"
-# dependencies = ["anthropic>=2,<3", "openai>=3,<4", "google-genai>=3,<4", "rich>=13,<16"]
+# dependencies = ["anthropic>=2,<3", "openai>=3,<4", "google-genai>=2.33,<4", "rich>=13,<16"]
 # ///
 """HalluMaze: when a language model is wrong, does it know, and does it get out again?
 
@@ -52,7 +52,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from threading import local
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TextIO, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
 __version__ = "2.0.0"
@@ -181,6 +181,12 @@ class Signal(NamedTuple):
     step: int | None = None
 
 
+def declared_kinds(signals: Iterable[Signal]) -> list[str]:
+    """The kinds of the signals, each once, in the order of SIGNALS."""
+    declared = {signal.kind for signal in signals}
+    return [kind for kind in SIGNALS if kind in declared]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """All that was read out of one answer; nothing of it is verified yet.
@@ -214,9 +220,8 @@ class Answer:
 
     @property
     def metacog_signals(self) -> list[str]:
-        """Which of the four kinds of signal were declared, in the order of SIGNALS (v1.1)."""
-        declared = {signal.kind for signal in self.signals}
-        return [kind for kind in SIGNALS if kind in declared]
+        """Which of the four kinds of signal were declared (v1.1)."""
+        return declared_kinds(self.signals)
 
 
 class Verdict(NamedTuple):
@@ -453,6 +458,10 @@ _CARVERS: dict[str, Callable[[int, Callable[[], float]], list[int]]] = {
 ALGORITHMS = tuple(_CARVERS)
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 class Mirage(NamedTuple):
     """A hint: a phrase (by its number) that makes a direction of a cell feel near the exit."""
 
@@ -473,10 +482,10 @@ class MazeEngine:
     """
 
     def __init__(self, size: int = 7, seed: int | None = None, algorithm: str = "dfs") -> None:
-        if not SMALLEST <= size <= LARGEST:
-            raise ValueError(f"size must be {SMALLEST}..{LARGEST}, not {size}")
-        if seed is not None and seed < 0:
-            raise ValueError(f"seed must be 0 or more, not {seed}")
+        if not (_is_whole(size) and SMALLEST <= size <= LARGEST):
+            raise ValueError(f"size must be {SMALLEST}..{LARGEST}, not {size!r}")
+        if seed is not None and not (_is_whole(seed) and seed >= 0):
+            raise ValueError(f"seed must be a whole number from 0, not {seed!r}")
         if algorithm not in _CARVERS:
             raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, not {algorithm!r}")
         self.size = size
@@ -498,7 +507,9 @@ class MazeEngine:
             raise ValueError(f"{len(openings)} cells are no square maze")
         maze = cls.__new__(cls)
         maze.size, maze.seed, maze.algorithm = size, seed, algorithm
-        masks = [sum(_BIT.get(letter, 16) for letter in cell) for cell in openings]
+        if any(cell not in _LETTERS for cell in openings):
+            raise ValueError(f"the openings of a cell are letters of {DIRECTIONS}, in that order")
+        masks = [_LETTERS.index(cell) for cell in openings]
         rows = (masks[r * size : (r + 1) * size] for r in range(size))
         maze._walls = [mask for row in rows for mask in (*row, 0)] + [0] * (size + 1)
         maze._check_perfect()
@@ -666,7 +677,10 @@ class MazeEngine:
 
         "trap" (v1.1): on at most max(2, N // 2) of all the wrong directions along the solution.
         "balanced": on as many wrong directions as right ones, each at a junction of its own.
+        "off": none.
         """
+        if mirage == "off":
+            return []
         limit = max(2, self.size // 2)
         junctions = self._junctions()
         rand = self._stream("mirage").random
@@ -723,34 +737,34 @@ class MazeEngine:
         goes through a wall), and the hints ⚑ of that kind ("off": none), ✗ false and ✓ true."""
         walked = [(r, c) for r, c in path]
         crossed = {frozenset(pair) for pair in pairwise(walked)}
-        hints = self.mirages(mirage) if mirage != "off" else []
+        hints = self.mirages(mirage)
         flagged = {hint.cell for hint in hints}
         marks = {**dict.fromkeys(walked, "•"), self.start: "S", self.goal: "X"}
 
-        def side(cell: Cell, letter: str, wall: str, gap: str) -> str:
-            other = self.destination(cell, letter)
-            if self.exists(other) and other in self.neighbours(cell):
+        def side(cell: Cell, other: Cell, wall: str, gap: str, crossing: str) -> str:
+            if self.exists(cell) and other in self.neighbours(cell):
                 return gap
-            return wall.replace(wall[len(wall) // 2], "×", 1) if {cell, other} in crossed else wall
+            return crossing if {cell, other} in crossed else wall
 
-        lines = ["+" + "---+" * self.size]
-        for r in range(self.size):
-            middle, below = "|", "+"
-            for cell in ((r, c) for c in range(self.size)):
-                middle += f" {marks.get(cell, ' ')}{'⚑' if cell in flagged else ' '}"
-                middle += side(cell, "E", "|", " ")
-                below += side(cell, "S", "---", "   ") + "+"
-            lines += [middle, below]
+        lines = []
+        for r in range(self.size + 1):
+            above = (side((r - 1, c), (r, c), "---", "   ", "-×-") + "+" for c in range(self.size))
+            lines.append("+" + "".join(above))
+            if r < self.size:
+                cells = [
+                    f" {marks.get((r, c), ' ')}{'⚑' if (r, c) in flagged else ' '}"
+                    for c in range(self.size)
+                ]
+                left = [side((r, c - 1), (r, c), "|", " ", "×") for c in range(self.size + 1)]
+                lines.append("".join(a + b for a, b in zip(left, [*cells, ""], strict=True)))
         for hint in hints:
-            kind = "✓" if hint.right else "✗"
-            lines.append(
-                f"⚑ {_cell_text(hint.cell)} {hint.direction}{ARROWS[hint.direction]} {kind}"
-            )
+            way = f"{hint.direction}{ARROWS[hint.direction]}"
+            lines.append(f"⚑ {_cell_text(hint.cell)} {way} {'✓' if hint.right else '✗'}")
         return "\n".join(lines)
 
     def describe(self, mirage: str) -> dict[str, Any]:
         """The maze as the result file holds it (without its number in the run)."""
-        hints = self.mirages(mirage) if mirage != "off" else []
+        hints = self.mirages(mirage)
         return {
             "size": self.size,
             "seed": self.seed,
@@ -835,7 +849,7 @@ class PromptBuilder:
             "BACKTRACK_COUNT: N",
             "HALLUCINATION_COUNT: N",
             *(["CONFIDENCE_LOG: step1:conf1, step2:conf2, ..."] if confidence else ()),
-            f"FINAL_PATH: (0,0)→(r,c)→...→({self.maze.size - 1},{self.maze.size - 1})",
+            "FINAL_PATH: (0,0)→(r,c)→...→(N-1,N-1)",
         ]
         user = "\n".join(lines)
         digest = hashlib.sha256(f"{words['system']}\0{user}".encode()).hexdigest()
@@ -875,18 +889,22 @@ class Vendor:
 
     base_url: str
     key_names: tuple[str, ...]
+    model: str = ""  # v1.1's, for a provider whose key is found
     limit_name: str = "max_tokens"
 
 
 VENDORS: Mapping[str, Vendor] = {
-    "anthropic": Vendor("https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
-    "openai": Vendor("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "anthropic": Vendor(
+        "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "claude-sonnet-4-20250514"
+    ),
+    "openai": Vendor("https://api.openai.com/v1", ("OPENAI_API_KEY",), "gpt-4o"),
     "google": Vendor(
         "https://generativelanguage.googleapis.com",
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        "gemini-2.5-flash",
         "max_output_tokens",
     ),
-    "deepseek": Vendor("https://api.deepseek.com", ("DEEPSEEK_API_KEY",)),
+    "deepseek": Vendor("https://api.deepseek.com", ("DEEPSEEK_API_KEY",), "deepseek-reasoner"),
     "compatible": Vendor("", ("COMPATIBLE_API_KEY",)),
 }
 
@@ -968,7 +986,7 @@ _FAULTS: Sequence[tuple[str, str, bool]] = (
         r"^4(04|10)\b|model_not_found|access to model"
         r"|model.{0,80}(not exist|not found|retired|decommissioned|deprecated|no longer)",
         "the model {model} is not known at {base_url} (retired?): set another one with"
-        " {model_variable} or --model, --list-models shows them",
+        " {how}, --list-models shows them",
         False,
     ),
     (
@@ -1015,7 +1033,7 @@ def clean_key(text: str, source: str) -> str:
 # What keys look like in URLs, headers and the vendors' own words, should one not be ours.
 _SECRETS = (
     re.compile(r"(://)[^/@\s]+(?=@)"),
-    re.compile(r"(\b(?:bearer\s|api key provided:)\s*)[^\s,;'\"]+", re.I),
+    re.compile(r"(\b(?:bearer\s|api key provided:)\s*)[^\s,;'\")]+", re.I),
     re.compile(r"(\bkey=|\b(?:x-|x-goog-)?api[_-]key['\"]?\s*[=:]\s*['\"]?)[^\s&,;'\"]+", re.I),
     re.compile(r"()\b(?:sk-|AIza)[\w*.-]{4,}"),
 )
@@ -1033,9 +1051,16 @@ def scrub(text: str, *secrets: str) -> str:
     return text
 
 
+_TAG = re.compile(
+    r"</?(?:!doctype|html|head|body|title|meta|style|script|center|div|span|pre|code|h\d|hr|br|ul|ol"
+    r"|li|p|a|b|i)\b[^<>]*>",
+    re.I,
+)
+
+
 def one_line(text: str, limit: int = 300) -> str:
     """A stranger's text, fit for a terminal: no markup, no control characters, one short line."""
-    text = re.sub(r"<[^<>]*>", " ", text[: 20 * limit])
+    text = _TAG.sub(" ", text[: 20 * limit])
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -1312,6 +1337,8 @@ class LLMProvider:
         Some models refuse to begin an answer that cannot be ended: they are asked for a longer one.
         """
         hello: Message = {"role": "user", "content": "Hi"}
+        if self.provider == "reference":
+            return Reply("")
         for max_tokens in (1, 16):
             try:
                 return self.complete("", [hello], max_tokens)
@@ -1469,6 +1496,8 @@ class LLMProvider:
     def _model_ids(self) -> Iterator[str]:
         if self.provider == "google":
             return (str(m.name).removeprefix("models/") for m in self._google.models.list())
+        if self.provider == "reference":
+            return iter(REFERENCE_AGENTS)
         if self.provider not in VENDORS:
             raise UsageError(f"{self.provider} has no list of models")
         client = self._anthropic if self.provider == "anthropic" else self._openai
@@ -1563,10 +1592,11 @@ class LLMProvider:
         return f"{type(error).__name__}: {words}", False
 
     def _fill_in(self, what: str) -> str:
+        has_default = bool(_vendor(self.provider).model)
         return what.format(
             keys=self._key_names,
             model=self.model,
-            model_variable=f"{_variable(self.provider)}_MODEL",
+            how=f"{_variable(self.provider)}_MODEL or --model" if has_default else "--model",
             base_url=self.base_url,
         )
 
@@ -1623,7 +1653,7 @@ class _Task:
     """What an agent reads in a prompt: the maze, the hinted directions, how to answer."""
 
     maze: MazeEngine
-    hints: Mapping[Cell, str]
+    hints: Mapping[Cell, Sequence[str]]
     lang: str
     use_confidence: bool
     digest: str
@@ -1641,11 +1671,10 @@ _LISTED_HINT = re.compile(r"⚑ ([NESW])")
 def _read_task(prompt: str) -> _Task:
     """The task of a prompt that PromptBuilder built; UsageError for any other text."""
     openings = []
-    hints: dict[Cell, str] = {}
+    hints: dict[Cell, list[str]] = {}
     for r, c, ways, rest in _LISTED_CELL.findall(prompt):
         openings.append("".join(letter for letter in ways if letter in MOVES))
-        for letter in _LISTED_HINT.findall(rest):
-            hints.setdefault((int(r), int(c)), letter)
+        hints[int(r), int(c)] = _LISTED_HINT.findall(rest)
     try:
         maze = MazeEngine.from_openings(openings)
     except ValueError as error:
@@ -1726,19 +1755,23 @@ def _agent_random_walk(task: _Task) -> str:
     script = _Script(task)
     maze = task.maze
     rand = random.Random(task.digest).random
-    trail = [maze.start]
-    for _ in range(4 * maze.budget):
-        here = trail[-1]
-        if here == maze.goal:
-            break
-        ways = maze.neighbours(here)
-        ahead = ways[int(rand() * len(ways))]
-        script.step(here, ahead, 50, "guess")
-        if ahead in trail:
-            del trail[trail.index(ahead) + 1 :]
-        else:
-            trail.append(ahead)
-    return script.finish(trail)
+    walk = [maze.start]
+    while walk[-1] != maze.goal and len(walk) <= 4 * maze.budget:
+        ways = maze.neighbours(walk[-1])
+        walk.append(ways[int(rand() * len(ways))])
+        script.step(walk[-2], walk[-1], 50, "guess")
+    return script.finish(walk)
+
+
+def _walk_branch(script: _Script, cell: Cell, lure: Cell) -> None:
+    """From a cell into a branch, to a dead end of it, and all the way back."""
+    branch = [cell, lure]
+    while onward := [n for n in script.task.maze.neighbours(branch[-1]) if n != branch[-2]]:
+        branch.append(onward[0])
+    for here, ahead in pairwise(branch):
+        script.step(here, ahead, 90, "hint" if here == cell else "onward")
+    for here, ahead in pairwise(branch[::-1]):
+        script.step(here, ahead, 90, "onward")
 
 
 def _agent_lured(task: _Task) -> str:
@@ -1746,15 +1779,10 @@ def _agent_lured(task: _Task) -> str:
     script = _Script(task)
     maze = task.maze
     for cell, ahead in pairwise(task.solution):
-        lure = maze.destination(cell, task.hints.get(cell, ""))
-        if lure in maze.neighbours(cell) and not maze.on_solution(lure):
-            branch = [cell, lure]
-            while onward := [n for n in maze.neighbours(branch[-1]) if n != branch[-2]]:
-                branch.append(onward[0])
-            for a, b in pairwise(branch):
-                script.step(a, b, 90, "hint" if a == cell else "onward")
-            for a, b in pairwise(branch[::-1]):
-                script.step(a, b, 90, "onward")
+        lures = (maze.destination(cell, letter) for letter in task.hints[cell])
+        for lure in lures:
+            if lure is not None and not maze.on_solution(lure):
+                _walk_branch(script, cell, lure)
         script.step(cell, ahead, 90, "onward")
     return script.finish(task.solution)
 
@@ -1845,119 +1873,19 @@ _STRAIGHT = {
 }
 _STRAIGHT_WORDS = {word: letter for letter, words in _STRAIGHT.items() for word in words.split()}
 _SLANTED = frozenset(
-    [
-        "ne",
-        "nw",
-        "se",
-        "sw",
-        "nne",
-        "ene",
-        "ese",
-        "sse",
-        "ssw",
-        "wsw",
-        "wnw",
-        "nnw",
-        "northeast",
-        "northwest",
-        "southeast",
-        "southwest",
-        "north-east",
-        "north-west",
-        "south-east",
-        "south-west",
-        "up-right",
-        "up-left",
-        "down-right",
-        "down-left",
-        "diagonal",
-        "diagonally",
-        "forward",
-        "forwards",
-        "backward",
-        "backwards",
-        "back",
-        "ahead",
-        "straight",
-        "북동",
-        "북서",
-        "남동",
-        "남서",
-        "동북",
-        "서북",
-        "동남",
-        "서남",
-        "대각선",
-        "대각",
-        "앞",
-        "뒤",
-        "전방",
-        "후방",
-        "직진",
-        "전진",
-        "후진",
-    ]
+    "ne nw se sw nne ene ese sse ssw wsw wnw nnw northeast northwest southeast southwest north-east"
+    " north-west south-east south-west up-right up-left down-right down-left diagonal diagonally"
+    " forward forwards backward backwards back ahead straight"
+    " 북동 북서 남동 남서 동북 서북 동남 서남 대각선 대각 앞 뒤 전방 후방 직진 전진 후진".split()
 )
 _WORD_ENDING = re.compile(r"(?:ern|쪽|측)?(?:방향)?(?:으로|로)?$")
 _FILLERS = frozenset(
-    [
-        "at",
-        "from",
-        "in",
-        "cell",
-        "position",
-        "location",
-        "start",
-        "move",
-        "go",
-        "moving",
-        "going",
-        "head",
-        "heading",
-        "to",
-        "toward",
-        "towards",
-        "or",
-        "and",
-        "direction",
-        "current",
-        "step",
-        "then",
-        "the",
-        "또는",
-        "및",
-        "와",
-        "과",
-        "방향",
-        "이동",
-        "위치",
-        "현재",
-        "셀",
-        "칸",
-        "에서",
-        "으로",
-        "로",
-        "출발",
-    ]
+    "at from in cell position location start move go moving going head heading to toward towards or"
+    " and direction current the backtrack backtracking return returning retreat retreating"
+    " 또는 및 와 과 방향 이동 위치 현재 셀 칸 에서 으로 로 출발 복귀".split()
 ) | {"back to"}
 _ARRIVALS = frozenset(
-    [
-        "exit",
-        "goal",
-        "end",
-        "finish",
-        "finished",
-        "arrived",
-        "arrival",
-        "done",
-        "출구",
-        "도착",
-        "도달",
-        "탈출",
-        "완료",
-        "종료",
-        "끝",
-    ]
+    "exit goal end finish finished arrived arrival done 출구 도착 도달 탈출 완료 종료 끝".split()
 )
 
 _CONFIDENCE = re.compile(
@@ -2026,7 +1954,9 @@ _TEMPLATE = re.compile(r"[(\[] ?r ?, ?c ?[)\]]|step m\b|[\[(] ?(?:이유|reason)
 _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
 
 _PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
-_PATH_OPENING = re.compile(r"[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])")
+_PATH_OPENING = re.compile(
+    r"(?: ?(?:is|는|은)\b)?[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])"
+)
 _PATH_CELL = re.compile(_CELL)
 _PATH_RUN = re.compile(rf" ?(?:→\n?|,)? ?{_CELL}(?: ?(?:→\n?|,)? ?{_CELL}){{0,200}}")
 _PATH_GAP = re.compile(r"[ \n→,;>\-\"']*")
@@ -2058,6 +1988,11 @@ class ResponseParser:
             reasoning=reasoning,
             truncated=cut,
         )
+
+
+def read_signals(text: str) -> tuple[Signal, ...]:
+    """The signals that a text declares, in order: how a model's reasoning is read."""
+    return tuple(_Reader(_plain(text)).signals)
 
 
 def _strip_reasoning(text: str) -> tuple[str, str, bool]:
@@ -3064,6 +2999,7 @@ class BenchmarkResult:
     declared_hallucinations: int | None = None
     declared_loops: int | None = None
     metacog_signals: list[str] = field(default_factory=list)
+    reasoning_signals: list[str] = field(default_factory=list)
     confidence_log: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     final_path: list[list[int]] = field(default_factory=list)
@@ -3124,9 +3060,11 @@ def score_answer(
 
 def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
     """The fields of a result that tell of the call itself."""
+    reasoning = "\n".join(filter(None, (reply.reasoning, answer.reasoning)))
     return {
         "raw_response": reply.text,
-        "reasoning": "\n".join(filter(None, (reply.reasoning, answer.reasoning))),
+        "reasoning": reasoning,
+        "reasoning_signals": declared_kinds(read_signals(reasoning)),
         "finish_reason": reply.finish_reason,
         "usage": dict(reply.usage),
         "params_sent": dict(reply.params_sent),
@@ -3201,6 +3139,8 @@ class BenchmarkRunner:
         reply = provider.complete(prompt.system, turns, tokens)
         answer, metrics, scored = score_answer(reply.text, reply.outcome, maze)
         update = {**scored, **_reply_fields(reply, answer)}
+        if thread.mode != "A":
+            update["nudge_needed"] = thread.needed(answer, metrics, maze)
         hint = thread.run(answer, metrics, maze)
         if hint is None:
             return update
@@ -3208,7 +3148,13 @@ class BenchmarkRunner:
             {"role": "assistant", "content": reply.text},
             {"role": "user", "content": hint},
         ]
-        hinted = {"first_answer": update, "hint": hint, "nudge_sent": True}
+        needed = update.pop("nudge_needed")
+        hinted = {
+            "first_answer": update,
+            "hint": hint,
+            "nudge_sent": True,
+            "nudge_needed": needed,
+        }
         try:
             second = provider.complete(prompt.system, turns, tokens)
         except ProviderError as error:  # what was answered before is kept, but is no score
@@ -3218,8 +3164,9 @@ class BenchmarkRunner:
         return {
             **after_scored,
             **_reply_fields(second, after),
+            "usage": {key: _sum(reply.usage.get(key), n) for key, n in second.usage.items()},
+            "latency_s": reply.latency_s + second.latency_s,
             **hinted,
-            "nudge_needed": thread.needed(answer, metrics, maze),
             "nudge_responded": nrs > 0,
             "nrs": nrs,
         }
@@ -3289,7 +3236,7 @@ def _aggregate_model(
         "n": len(scored),
         "n_mazes": len(mazes),
         **{f"n_{name}": outcomes.count(name) for name in (ERROR, TRUNCATED, UNREADABLE, REFUSED)},
-        "unreadable_rate": mean(not trial.readable for trial in scored),
+        "unreadable_rate": mean(_unreadable(trial) for trial in scored),
         **{
             name: mean(
                 mean(getattr(trial, name) for trial in repeats) for repeats in mazes.values()
@@ -3298,6 +3245,10 @@ def _aggregate_model(
         },
         "ignore_rate": mean(ignored),
     }
+
+
+def _unreadable(trial: BenchmarkResult) -> bool | None:
+    return None if trial.readable is None else not trial.readable
 
 
 def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
@@ -3317,7 +3268,7 @@ def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-# Bands of v1.1 section 6: the symbol of a MEI, and the label of a Score.
+# Bands of v1.1 section 6, and the symbol of each.
 _MEI_BANDS = ((0.7, "●"), (0.4, "◑"), (0.0, "○"))
 
 
@@ -3333,6 +3284,15 @@ def mei_symbol(mei: float) -> str:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def put_line(text: str, stream: TextIO, end: str = "\n") -> None:
+    """Print a line at once. A stream that nobody reads any more, or whose disk is full, is muted: a
+    run goes on without its words."""
+    try:
+        print(text, file=stream, end=end, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Console:
@@ -3352,16 +3312,16 @@ class Console:
     def line(self, text: str = "") -> None:
         """One line on stdout."""
         if not self.quiet:
-            print(text, flush=True)
+            put_line(text, sys.stdout)
 
     def note(self, text: str) -> None:
         """One line on stderr that is no warning."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            put_line(text, sys.stderr)
 
     def warn(self, text: str) -> None:
         """One line on stderr, even when quiet."""
-        print(text, file=sys.stderr, flush=True)
+        put_line(text, sys.stderr)
 
     def begin(self, trials: int) -> None:
         """The run starts."""
@@ -3377,7 +3337,7 @@ class Console:
 
     def _panel_lines(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> list[str]:
         maze = mazes[0]
-        hints = len(maze.mirages(config.mirage)) if config.use_mirage else 0
+        hints = len(maze.mirages(config.mirage if config.use_mirage else "off"))
         lines = [
             self.say("maze_made"),
             self.say(
@@ -3399,8 +3359,14 @@ class Console:
 
     def trial(self, result: BenchmarkResult) -> None:
         """A trial is over: its line, and the signals that the answer gave."""
+        self._warn_of_error(result)
         for line in self._trial_lines(result):
             self.line(line)
+
+    def _warn_of_error(self, result: BenchmarkResult) -> None:
+        """A quiet run still says which trials failed."""
+        if self.quiet and result.outcome == ERROR:
+            self.warn(self.say("trial_error", error=result.error or "").strip())
 
     def _trial_lines(self, r: BenchmarkResult) -> list[str]:
         if r.outcome == ERROR:
@@ -3490,7 +3456,7 @@ class RichConsole(Console):
         from rich.console import Console as Terminal
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-        self.terminal = Terminal(highlight=False)
+        self.terminal = Terminal(highlight=False, emoji=False)
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, console=self.terminal, transient=True)
 
@@ -3520,6 +3486,7 @@ class RichConsole(Console):
 
     def trial(self, result: BenchmarkResult) -> None:
         """The lines of a trial, green for a way out."""
+        self._warn_of_error(result)
         facts, *rest = self._trial_lines(result)
         style = "red" if result.outcome == ERROR else "green" if result.sr else "yellow"
         self.line(facts, style)
@@ -3687,20 +3654,15 @@ def _csv_value(value: Any) -> str:
     if isinstance(value, float):
         return str(round(value, 6))
     text = printable("; ".join(value) if isinstance(value, list) else value)
-    return f"'{text}" if text[:1] in tuple("=+-@") and not isinstance(value, int) else text
+    runs = text.lstrip()[:1] in tuple("=+-@＝＋－＠") and not isinstance(value, int)
+    return f"'{text}" if runs else text
 
 
 # =================================================================================================
 # 11  Command line
 # =================================================================================================
 
-# v1.1's defaults for a provider whose key is found.
-DEFAULT_MODELS = {
-    "anthropic": "claude-sonnet-4-20250514",
-    "openai": "gpt-4o",
-    "google": "gemini-2.5-flash",
-    "deepseek": "deepseek-reasoner",
-}
+DEFAULT_MODELS = {name: vendor.model for name, vendor in VENDORS.items() if vendor.model}
 _HOW_TO_CHOOSE = (
     "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY) or "
     "DEEPSEEK_API_KEY, or name a --model"
@@ -3983,19 +3945,23 @@ def _environment_key(provider: str, env: Mapping[str, str]) -> str:
 # -- what runs ------------------------------------------------------------------------------------
 
 
-def parse_model(text: str, base_url: str | None, env: Mapping[str, str]) -> ModelSpec:
+def parse_model(text: str, env: Mapping[str, str]) -> ModelSpec:
     """ "PROVIDER/MODEL" as a ModelSpec with the key and the base URL of the environment.
 
     Raises UsageError for a provider or reference agent that is none, and for a missing key.
     """
     provider, _, model = text.strip().partition("/")
+    if not _is_utf8(text):
+        raise UsageError(f"--model {printable(text)}: is no text in UTF-8")
     _check_provider(provider, f"--model {printable(text)}")
     if not model:
         raise UsageError(f"--model {printable(text)}: write PROVIDER/MODEL")
     url = env.get(f"{_variable(provider)}_BASE_URL") or None
-    if provider == "compatible":
-        url = base_url or url
     return ModelSpec(provider, model, _environment_key(provider, env), url)
+
+
+def _is_utf8(text: str) -> bool:
+    return text == _storable(text)
 
 
 def found_models(env: Mapping[str, str]) -> list[ModelSpec]:
@@ -4051,13 +4017,15 @@ def make_plan(
     """Options over file over environment over defaults. Raises UsageError."""
     maze, listed = read_config(options.config, env) if options.config else ({}, [])
     if options.model:
-        listed = [parse_model(text, options.base_url, env) for text in options.model]
+        listed = [parse_model(text, env) for text in options.model]
     elif specs is not None:
         listed = specs
     elif not listed:
         listed = found_models(env)
-    if options.base_url and not any(spec.provider == "compatible" for spec in listed):
-        raise UsageError("--base-url goes with --model compatible/NAME")
+    if options.base_url:
+        listed = [_with_url(spec, options.base_url) for spec in listed]
+        if not any(spec.provider == "compatible" for spec in listed):
+            raise UsageError("--base-url goes with --model compatible/NAME")
     chosen = bool(listed)
     if not chosen:
         listed = [ModelSpec("reference", name) for name in REFERENCE_AGENTS]
@@ -4065,6 +4033,10 @@ def make_plan(
     config = _make_config(options, maze)
     mazes, runs = _make_mazes(options, config)
     return Plan(config, listed, mazes, runs, chosen)
+
+
+def _with_url(spec: ModelSpec, url: str) -> ModelSpec:
+    return replace(spec, base_url=url) if spec.provider == "compatible" else spec
 
 
 def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeConfig:
@@ -4148,14 +4120,16 @@ def _give_notices(options: argparse.Namespace, plan: Plan, console: Console) -> 
     """What a user should know before the run."""
     if not plan.chosen and not options.show:
         console.warn(console.say("reference_notice"))
-    if options.config and _others_can_read(options.config) and any(s.api_key for s in plan.specs):
+    if options.config and _exposes_keys(options.config):
         console.warn(console.say("readable_config", path=options.config))
     if plan.config.size not in STANDARD_SIZES:
         console.note(console.say("odd_size", size=plan.config.size))
 
 
-def _others_can_read(path: Path) -> bool:
-    return os.name == "posix" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+def _exposes_keys(path: Path) -> bool:
+    """Whether a configuration file holds keys and others may read it."""
+    exposed = os.name == "posix" and path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)
+    return bool(exposed and re.search(r'"api_key"\s*:', path.read_text(encoding="utf-8-sig")))
 
 
 def _show(plan: Plan, console: Console) -> int:
@@ -4165,8 +4139,16 @@ def _show(plan: Plan, console: Console) -> int:
         mirage = plan.config.mirage if plan.config.use_mirage else "off"
         drawing = maze.render(maze.solution_path, mirage)
         title = console.say("show_title", size=f"{maze.size}×{maze.size}", seed=maze.seed)
-        print(title, drawing, "--- system ---", prompt.system, sep="\n")
-        print("--- user ---", prompt.user, f"--- sha256 {prompt.sha256} ---", sep="\n")
+        for text in (
+            title,
+            drawing,
+            "--- system ---",
+            prompt.system,
+            "--- user ---",
+            prompt.user,
+            f"--- sha256 {prompt.sha256} ---",
+        ):
+            put_line(text, sys.stdout)
     return EXIT_OK
 
 
@@ -4191,7 +4173,7 @@ def _list_models(providers: Sequence[LLMProvider], console: Console) -> int:
     for provider in reversed(first.values()):
         try:
             for name in provider.list_models():
-                print(printable(f"{provider.provider}/{name}"))
+                put_line(printable(f"{provider.provider}/{name}"), sys.stdout)
         except ProviderError as error:
             failed = True
             console.warn(console.say("check_failed", error=error))
@@ -4203,6 +4185,8 @@ def _run(
 ) -> int:
     """Play all trials and write what was finished, even when the run is interrupted."""
     target = _result_path(options.output)
+    if options.csv and target.suffix == ".csv":
+        raise UsageError("--output names the JSON file; with --csv it must not end in .csv")
     runner = BenchmarkRunner(
         providers,
         plan.mazes,
@@ -4213,10 +4197,12 @@ def _run(
     )
     console.maze_panel(plan.mazes, plan.config)
     console.begin(len(providers) * len(plan.mazes) * plan.runs)
-    problem: UsageError | KeyboardInterrupt | None = None
+    problem: BaseException | None = None
     try:
         runner.run_all()
-    except (UsageError, KeyboardInterrupt) as error:
+    except NotWiredError:
+        raise
+    except BaseException as error:
         problem = error
     finally:
         console.end()
@@ -4225,11 +4211,11 @@ def _run(
     if isinstance(problem, KeyboardInterrupt):
         console.warn(console.say("interrupted", count=len(runner.results)))
     if runner.results:
-        _save(runner.results, plan, target, options.csv, console)
-    if isinstance(problem, UsageError):
-        raise problem
-    if problem:
+        _save(runner.results, plan, target, options, console)
+    if isinstance(problem, KeyboardInterrupt):
         return EXIT_INTERRUPTED
+    if problem:
+        raise problem
     failed = any(result.outcome == ERROR for result in runner.results)
     return EXIT_ERRORS if failed else EXIT_OK
 
@@ -4243,31 +4229,46 @@ def _result_path(output: Path | None) -> Path:
             pass
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror}: use --output") from None
-    if output is not None:
-        if output.is_dir():
-            raise UsageError(f"--output {output} is a folder: name a file")
-        return output
-    stem = f"hallumaze_results_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
-    names = (stem + (f"_{k}" if k else "") + ".json" for k in range(10**6))
-    return next(folder / name for name in names if not (folder / name).exists())
+    if output is None:
+        return folder / f"hallumaze_results_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}.json"
+    if output.exists() and not output.is_file():
+        raise UsageError(f"--output {output} is no file: name one")
+    return output
+
+
+def _claim(target: Path) -> Path:
+    """The target, or where another run has it already, the next free name; it is ours now."""
+    for k in range(1, 10**6):
+        path = target if k == 1 else target.with_stem(f"{target.stem}_{k}")
+        try:
+            path.open("x").close()
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(f"{target}: every name is taken")
 
 
 def _save(
-    results: Sequence[BenchmarkResult], plan: Plan, target: Path, with_csv: bool, console: Console
+    results: Sequence[BenchmarkResult],
+    plan: Plan,
+    target: Path,
+    options: argparse.Namespace,
+    console: Console,
 ) -> None:
     """Write the result file, and the CSV beside it; then the ranking."""
     settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
     document = result_document(results, plan.mazes, plan.config, settings)
     console.table(document["aggregate"])
-    files = {"JSON": (target, json_text(document))}
-    if with_csv:
-        files["CSV"] = (target.with_suffix(".csv"), csv_text(results))
-    for kind, (path, text) in files.items():
-        try:
-            write_atomically(path, text)
-        except OSError as error:
-            raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
-        console.saved(kind, path)
+    try:
+        path = target if options.output else _claim(target)
+        write_atomically(path, json_text(document))
+        console.saved("JSON", path)
+        if options.csv:
+            path = path.with_suffix(".csv")
+            write_atomically(path, csv_text(results))
+            console.saved("CSV", path)
+    except OSError as error:
+        raise HalluMazeError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 # -- questions at a terminal ----------------------------------------------------------------------
@@ -4367,24 +4368,34 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"run": run_command}
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. Every error that a user can cause or meet is one line on stderr."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    command = (
-        COMMANDS[arguments.pop(0)] if arguments[:1] and arguments[0] in COMMANDS else run_command
-    )
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
+    named = bool(arguments) and arguments[0] in COMMANDS
+    command = COMMANDS[arguments.pop(0)] if named else run_command
     try:
-        return command(arguments)
+        code = command(arguments)
+    except SystemExit as done:  # --help, --version
+        code = int(done.code or 0)
     except HalluMazeError as error:
-        print(f"hallumaze: {printable(error)}", file=sys.stderr)
-        return error.exit_code
+        put_line(f"hallumaze: {printable(error)}", sys.stderr)
+        code = error.exit_code
     except (KeyboardInterrupt, EOFError):
-        print("\nhallumaze: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        put_line("\nhallumaze: interrupted", sys.stderr)
+        code = EXIT_INTERRUPTED
+    put_line("", sys.stdout, end="")  # what argparse printed is still in the buffer
+    return code
+
+
+def _prepare_streams() -> None:
+    """Streams that were never open become silent; those that cannot print a character print ?."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
 
 
 # =================================================================================================

@@ -150,10 +150,6 @@ KINDS: dict[str, Maker] = {
     "listing steps": repeated("STEP N: (0,0) → [E→ S↓] | 확신도: 90% | [reason]\n"),
     "template": repeated("STEP N: (r,c) → [방향] | 확신도: XX% | [이유]\n"),
     "hints": repeated("STEP 3: N direction hint: a breeze\n"),
-    "same step": repeated("STEP 1: (0,0) → E\n"),
-    "falling numbers": repeated("STEP 2: (0,1) → S\nSTEP 1: (0,0) → E\n"),
-    "many blocks": blocks,
-    "growing blocks": growing_blocks,
     "counts": repeated("BACKTRACK_COUNT: 99\nHALLUCINATION_COUNT: 0\n"),
     "nul": repeated("\0"),
     "surrogates": repeated("\ud800"),
@@ -161,6 +157,10 @@ KINDS: dict[str, Maker] = {
 }
 
 WELL_FORMED: dict[str, Maker] = {
+    "same step": repeated("STEP 1: (0,0) → E\n"),
+    "falling numbers": repeated("STEP 2: (0,1) → S\nSTEP 1: (0,0) → E\n"),
+    "many blocks": blocks,
+    "growing blocks": growing_blocks,
     "steps": numbered("STEP {n}: ({r},{c}) → E | 확신도: 90% | a reason\n"),
     "steps, no confidence": numbered("STEP {n}: ({r},{c}) → E\n"),
     "steps, destinations": numbered("STEP {n}: ({r},{c}) → W← → (4,5) | confidence: 95%\n"),

@@ -261,7 +261,8 @@ def test_a_real_conversation_over_http(thinking: str, monkeypatch: pytest.Monkey
     assert first.body["max_tokens"] == second.body["max_tokens"] == 77
     assert result.sr == 1 and result.first_answer and result.first_answer["sr"] == 0
     # Both calls are in the result.
-    assert result.usage["input"] == result.first_answer["usage"]["input"] == 11
+    assert result.first_answer["usage"]["input"] == 11
+    assert result.usage["input"] == 11 + 11  # of both calls
 
 
 # -- what is kept ---------------------------------------------------------------------------------
@@ -285,7 +286,8 @@ def test_both_answers_are_stored_and_scored() -> None:
     assert len(before["steps"]) == 2
     assert (result.raw_response, result.reasoning) == (CLEAN, "thought two")
     assert (result.sr, result.mei) == (1, pytest.approx(0.9))  # the last answer's
-    assert (result.usage, result.request_id) == ({"input": 3, "output": 4}, "b")
+    assert result.usage == {"input": 1 + 3, "output": 2 + 4}  # of both calls
+    assert result.request_id == "b"
     assert len(result.steps) == 4
     json.loads(hallumaze.json_text({"result": before}))
 

@@ -576,7 +576,8 @@ def test_a_model_that_is_not_there(
     name: str, status: int, words: str, make: Make, server: Server
 ) -> None:
     server.script(error(WIRE[name], status, words))
-    failure = fails(make(name), MODEL, f"{name.upper()}_MODEL", "--model", "--list-models")
+    variable = "--model" if name == "compatible" else f"{name.upper()}_MODEL"
+    failure = fails(make(name), MODEL, variable, "--model", "--list-models")
     assert (failure.status, failure.retryable) == (status, False)
 
 

@@ -67,7 +67,8 @@ CONFIG = {"use_mirage", "use_confidence", "ariadne_mode", "max_tokens"}
 TRIAL = set(
     re.findall(
         r"\w+",
-        """provider model maze_size maze_seed run ariadne_group outcome sr mei ce brs hallumaze_score
+        """provider model maze_size maze_seed run ariadne_group outcome sr mei ce brs
+    hallumaze_score
     hallucination_count first_hallucination_step backtrack_count loop_count hrr path_valid
     metacog_signals confidence_log latency_s declared_backtracks declared_hallucinations
     declared_loops steps final_path prompt_sha256 raw_response reasoning finish_reason usage
