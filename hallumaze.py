@@ -1839,9 +1839,12 @@ _TEX_ARROWS = {"right": "→", "left": "←", "up": "↑", "down": "↓"}
 _ASCII_ARROW = re.compile(r"-{1,3}>|={1,3}>|<-{1,2}")
 _BLANKS = re.compile(" {2,}")
 
+# Pieces of the patterns below. Numbers are short: nobody means a cell with ten digits.
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
 _CELL = r"[(\[] ?(-?\d{1,9}) ?, ?(-?\d{1,9}) ?[)\]]"
 _DECORATION = r"[ >#+\-•·◦▪|\[\](){}\"'_:]*"
+# The head of a STEP ("**STEP 3:**", "3단계 -", "STEP N:"), the entries of a log that look like one,
+# and the next STEP on the same line.
 _STEP_HEAD = re.compile(
     rf"{_DECORATION}(?:\d{{1,4}}[.)]{_DECORATION})?(?:(?:step|단계|스텝) ?[#.]? ?"
     r"(?:(\d{1,9})|\[?n\]?(?![^\W_])|(?= ?[:|]))|(\d{1,9}) ?(?:단계|스텝))"
@@ -1854,6 +1857,7 @@ _USUAL_STEP = re.compile(
     rf"step (\d{{1,9}}): {_CELL} → \[?([nesw])[↑→↓←]?\]?(?: → {_CELL})?"
     rf"(?: \| (?:확신도|confidence): ({_NUMBER})(%)?)?(?: ?$| \|([^|]*)$)"
 )
+# A listing line read at once, then what moves are written with, and what a copied hint looks like.
 _SEVERAL_WAYS = re.compile(
     rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw])(?: ?[↑→↓←,/]| ) ?(?!\3)[nesw] ?[↑→↓←\],/]"
 )
@@ -1865,6 +1869,8 @@ _MOVE_FIELD = re.compile(rf" ?\[? ?(?:{_CELL}|[↑→↓←]|([^\W\d_]+)(?: ?[�
 _COPIED_HINT = re.compile(r"(?:방향|direction) ?(?:힌트|hint) ?:")
 _LISTING_LINE = re.compile(rf"{_DECORATION}{_CELL} ?:? ?\[ ?[nesw] ?[↑→↓←][^\]]{{0,24}}\]")
 
+# Words for the four directions; words that claim to be a direction and are none; words that say
+# nothing; words for the exit.
 _STRAIGHT = {
     "N": "n north up upper upward upwards top 북 위 상",
     "E": "e east right rightward rightwards 동 오른 우",
@@ -1888,6 +1894,7 @@ _ARRIVALS = frozenset(
     "exit goal end finish finished arrived arrival done 출구 도착 도달 탈출 완료 종료 끝".split()
 )
 
+# A confidence with its label, alone in a field, or in brackets behind the move.
 _CONFIDENCE = re.compile(
     r"(?:확신도|확신|신뢰도|자신감|confidence(?: level)?|conf(?!\d)\.?)(?:는|은)?"
     rf" ?[:=(]? ?[~≈약]? ?({_NUMBER}) ?(%)?"
@@ -1896,6 +1903,7 @@ _CONFIDENCE_FIELD = re.compile(
     rf" ?[(\[]? ?[~≈]? ?({_NUMBER}) ?(%)? ?[)\]]? ?(?:\([^()]{{0,80}}\))? ?$"
 )
 _CONFIDENCE_ASIDE = re.compile(rf"[,;(\[] ?({_NUMBER}) ?(%)")
+# The final block, and what stands on the lines below a STEP or in a table.
 _ROW_NUMBER = re.compile(r"(?:step|단계|스텝)? ?#?(\d{1,9})[.:]?")
 _BODY_LINES, _MOVE_TOKENS, _CONFIDENCE_WITHIN, _SIGNALS_PER_LINE = 6, 40, 2000, 20
 _FINAL_BLOCK = re.compile(r"count|confidence[ _-]?log|확신도 ?(?:로그|기록)|final|최종")
@@ -1917,6 +1925,8 @@ _COLUMN = re.compile(
 )
 _MOST_COLUMNS = 12
 
+# The words of the four signals, a cheap sign that a line may hold them, where their cell stands,
+# and how one tells that they declare something and are not negated.
 _SIGNAL_WORDS = {
     DEAD_END_SIGNAL: re.compile(r"dead[ _-]?ends?\b|막다른 ?(?:길|곳|골목)"),
     LOOP_SIGNAL: re.compile(
@@ -1953,6 +1963,8 @@ _NOT_AFTER = re.compile(
 _TEMPLATE = re.compile(r"[(\[] ?r ?, ?c ?[)\]]|step m\b|[\[(] ?(?:이유|reason) ?[\])] ?$")
 _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
 
+# A FINAL_PATH: its label, what may stand before its first cell, a run of cells, what may part two
+# cells over a line end, a line of cells alone, and the marks of a path that is not whole.
 _PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
 _PATH_OPENING = re.compile(
     r"(?: ?(?:is|는|은)\b)?[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])"
