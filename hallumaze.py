@@ -3515,9 +3515,13 @@ class RichConsole(Console):
         if self.quiet:
             return
         titles, lines = self._table_cells(rows)
-        table = Table(title=Text(self.words["table_title"]))
-        for k, title in enumerate(titles):
-            table.add_column(Text(title), justify="left" if k < 2 else "right")
+        table = Table(
+            title=Text(self.words["table_title"]), padding=(0, self.terminal.width >= 100)
+        )
+        table.add_column(Text(titles[0]))
+        table.add_column(Text(titles[1]), overflow="fold")
+        for title in titles[2:]:
+            table.add_column(Text(title), justify="right", no_wrap=True)
         for cells in lines:
             style = "dim" if cells[0] == "·" else ""
             table.add_row(*(Text(cell) for cell in cells), style=style)
@@ -4301,6 +4305,8 @@ class Interview:
         options.size = int(self._ask("ask_size", str(options.size or 7), self._is_size))
         if not self._ask_yes("ask_mirage", options.mirage != "off"):
             options.mirage = "off"
+        elif options.mirage == "off":
+            options.mirage = None
         options.no_confidence = not self._ask_yes("ask_confidence", not options.no_confidence)
         group = self._ask("ask_group", options.group or "A", lambda text: text.upper() in GROUPS)
         options.group = group.upper()
@@ -4311,10 +4317,20 @@ class Interview:
     def _ask(self, key: str, default: str, valid: Callable[[str], bool], **values: object) -> str:
         """An answer that is valid; Enter takes the default."""
         while True:
-            answer = input(f"{self.console.say(key, **values)} [{default}]: ").strip() or default
+            # Printed, not left to input(): that writes to stderr, which may not be the terminal.
+            print(f"{self.console.say(key, **values)} [{default}]: ", end="", flush=True)
+            answer = self._typed(input) or default
             if valid(answer):
                 return answer
             print(self.console.say("ask_again", answer=answer))
+
+    @staticmethod
+    def _typed(read: Callable[[], str]) -> str:
+        """A line from the terminal; bytes that are no text become an answer to no question."""
+        try:
+            return read().strip()
+        except UnicodeDecodeError:
+            return "\udcff"
 
     def _ask_yes(self, key: str, default: bool, **values: object) -> bool:
         yes, no = ("y", "yes", "예", "네", "ㅇ"), ("n", "no", "아니오", "아니요", "ㄴ")
@@ -4336,14 +4352,15 @@ class Interview:
         if not key:
             return None
         default = self.env.get(f"{_variable(provider)}_MODEL") or DEFAULT_MODELS[provider]
-        model = self._ask("ask_model", default, bool, provider=provider)
+        model = self._ask("ask_model", default, _is_utf8, provider=provider)
         url = self.env.get(f"{_variable(provider)}_BASE_URL") or None
         return ModelSpec(provider, model, key, url), variable
 
     def _ask_key(self, provider: str) -> str:
         """A key typed without an echo; "" for Enter."""
+        question = self.console.say("ask_key", provider=provider)
         while True:
-            typed = getpass.getpass(self.console.say("ask_key", provider=provider))
+            typed = self._typed(lambda: getpass.getpass(question))
             try:
                 return clean_key(typed, provider)
             except UsageError as error:

@@ -82,7 +82,13 @@ class Pty(Terminal):
     """A pseudo-terminal of the standard library; `raw` is every byte that came."""
 
     def __init__(
-        self, command: Command, *args: str, script: Path = SCRIPT, width: int = 130, **env: str
+        self,
+        command: Command,
+        *args: str,
+        script: Path = SCRIPT,
+        width: int = 130,
+        stderr: int | None = None,
+        **env: str,
     ) -> None:
         self.raw = b""
         self.master, slave = pty.openpty()
@@ -95,7 +101,7 @@ class Pty(Terminal):
             env=where,
             stdin=slave,
             stdout=slave,
-            stderr=slave,
+            stderr=slave if stderr is None else stderr,
             start_new_session=True,
         )
 

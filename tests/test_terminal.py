@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -199,6 +200,21 @@ def test_a_config_is_not_overwritten_unasked(overwrite: str, command: Command) -
     else:
         assert json.loads(path.read_text())["providers"][0]["api_key_env"] == "OPENAI_API_KEY"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_questions_are_seen_when_stderr_is_not(command: Command) -> None:
+    """`--interactive 2> log`: Python writes the prompt of input() to stderr unless told not to."""
+    with Pty(command, "--interactive", "--show", stderr=subprocess.DEVNULL) as shown:
+        skip_keys(shown)
+        # What is typed before the hidden question is over would be lost.
+        last = key_question(NAMES[-1])
+        until(lambda: "\n" in shown.text().rpartition(last)[2])
+        for _ in (SIZE, MIRAGE, CONFIDENCE, GROUP):
+            shown.type("\r")  # blindly: a question that is not seen would never come
+        assert shown.end() == 0
+        text = shown.text()
+    for question in (SIZE, MIRAGE, CONFIDENCE, GROUP):
+        assert question in text
 
 
 def test_questions_in_korean(command: Command) -> None:
