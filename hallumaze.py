@@ -1246,8 +1246,11 @@ def _import_sdk(module: str, package: str) -> Any:
     """A vendor's SDK, imported when its provider is used: the three cost seconds to import."""
     try:
         return importlib.import_module(module)
-    except ImportError:
-        raise UsageError(f"this provider needs a package: pip install {package}") from None
+    except ImportError as error:
+        why = one_line(str(error))
+        raise UsageError(
+            f"{package} cannot be imported ({why}): pip install -U {package}"
+        ) from None
 
 
 class LLMProvider:
@@ -3584,6 +3587,7 @@ def result_document(
     mazes: Sequence[MazeEngine],
     config: MazeConfig,
     settings: Mapping[str, Any],
+    made_with: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The result file (v1.1 section 11, with schema 2): see DOCUMENTATION.md for every field."""
     mirage = config.mirage if config.use_mirage else "off"
@@ -3608,7 +3612,7 @@ def result_document(
         "config": {**asdict(config), "mirage": mirage, **settings},
         "results": [asdict(result) for result in results],
         "aggregate": aggregate(results),
-        "environment": environment(),
+        "environment": made_with,
     }
 
 
@@ -4033,7 +4037,7 @@ def make_plan(
     """Options over file over environment over defaults. Raises UsageError."""
     maze, listed = read_config(options.config, env) if options.config else ({}, [])
     if options.model:
-        listed = [parse_model(text, env) for text in options.model]
+        listed = [_with_file(parse_model(text, env), listed) for text in options.model]
     elif specs is not None:
         listed = specs
     elif not listed:
@@ -4049,6 +4053,16 @@ def make_plan(
     config = _make_config(options, maze)
     mazes, runs = _make_mazes(options, config)
     return Plan(config, listed, mazes, runs, chosen)
+
+
+def _with_file(spec: ModelSpec, listed: Sequence[ModelSpec]) -> ModelSpec:
+    """A named model with what the file says of its provider and the environment does not."""
+    entry = next((entry for entry in listed if entry.provider == spec.provider), spec)
+    return replace(
+        spec,
+        api_key=spec.api_key or entry.api_key,
+        base_url=spec.base_url or entry.base_url,
+    )
 
 
 def _with_url(spec: ModelSpec, url: str) -> ModelSpec:
@@ -4108,6 +4122,8 @@ def run_command(argv: Sequence[str]) -> int:
     env = os.environ
     console = make_console(console_language(options.lang, env), options.quiet)
     specs = None
+    if options.interactive and options.model:
+        raise UsageError("--interactive asks for the models: leave --model out")
     if options.interactive or (not argv and not found_models(env)):
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise UsageError(f"no terminal to ask for keys: {_HOW_TO_CHOOSE}")
@@ -4211,6 +4227,7 @@ def _run(
         on_start=lambda p, trials: console.start_model(f"{p.provider}/{p.model}", trials),
         on_result=console.trial,
     )
+    made_with = environment()
     console.maze_panel(plan.mazes, plan.config)
     console.begin(len(providers) * len(plan.mazes) * plan.runs)
     problem: BaseException | None = None
@@ -4227,7 +4244,7 @@ def _run(
     if isinstance(problem, KeyboardInterrupt):
         console.warn(console.say("interrupted", count=len(runner.results)))
     if runner.results:
-        _save(runner.results, plan, target, options, console)
+        _save(runner.results, plan, target, made_with, options, console)
     if isinstance(problem, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     if problem:
@@ -4268,19 +4285,20 @@ def _save(
     results: Sequence[BenchmarkResult],
     plan: Plan,
     target: Path,
+    made_with: Mapping[str, Any],
     options: argparse.Namespace,
     console: Console,
 ) -> None:
     """Write the result file, and the CSV beside it; then the ranking."""
     settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
-    document = result_document(results, plan.mazes, plan.config, settings)
+    document = result_document(results, plan.mazes, plan.config, settings, made_with)
     console.table(document["aggregate"])
     try:
         path = target if options.output else _claim(target)
         write_atomically(path, json_text(document))
         console.saved("JSON", path)
         if options.csv:
-            path = path.with_suffix(".csv")
+            path = path.with_name(f"{path.name.removesuffix('.json')}.csv")
             write_atomically(path, csv_text(results))
             console.saved("CSV", path)
     except OSError as error:
@@ -4724,7 +4742,8 @@ _HELP = {
 _EPILOG = """\
 environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,
-  COMPATIBLE_API_KEY        keys; all providers whose key is set are run
+  COMPATIBLE_API_KEY        keys; without --model and --config every provider of the first four
+                            whose key is set is run
   ANTHROPIC_MODEL, OPENAI_MODEL, GOOGLE_MODEL, DEEPSEEK_MODEL
                             other models than v1.1's
   ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_BASE_URL, DEEPSEEK_BASE_URL, COMPATIBLE_BASE_URL

@@ -40,6 +40,7 @@ from hallumaze import (
     Reply,
     aggregate,
     csv_text,
+    environment,
     json_text,
     rank,
     result_document,
@@ -110,7 +111,7 @@ def play(*says: str | Reply | Exception, runs: int = 1, size: int = 7) -> dict[s
     config = MazeConfig(size=size)
     mazes = [MazeEngine(size, 42)]
     results = BenchmarkRunner([Scripted(*says)], mazes, config, runs).run_all()
-    return read(json_text(result_document(results, mazes, config, {"runs": runs})))
+    return read(json_text(result_document(results, mazes, config, {"runs": runs}, environment())))
 
 
 def read(text: str) -> dict[str, Any]:
@@ -241,7 +242,9 @@ def test_config_says_all_that_shapes_a_prompt_or_a_call() -> None:
     config = MazeConfig(size=5, mirage="balanced", algorithm="prim", lang="en", temperature=None)
     mazes = [MazeEngine(5, 1, "prim")]
     results = BenchmarkRunner([Scripted(SOLVED)], mazes, config).run_all()
-    told = read(json_text(result_document(results, mazes, config, {"runs": 1})))["config"]
+    told = read(json_text(result_document(results, mazes, config, {"runs": 1}, environment())))[
+        "config"
+    ]
     wanted = {"size": 5, "mirage": "balanced", "algorithm": "prim", "lang": "en"}
     assert {name: told[name] for name in wanted} == wanted
     assert told["temperature"] is None and "reasoning_effort" in told
@@ -250,7 +253,7 @@ def test_config_says_all_that_shapes_a_prompt_or_a_call() -> None:
 def test_hints_off_in_the_file() -> None:
     config = MazeConfig(size=5, use_mirage=False)
     mazes = [MazeEngine(5, 1)]
-    document = read(json_text(result_document([], mazes, config, {})))
+    document = read(json_text(result_document([], mazes, config, {}, environment())))
     assert (document["maze"]["mirage_traps"], document["config"]["mirage"]) == (0, "off")
     assert document["mazes"][0]["mirage_trap_list"] == []
 
@@ -534,7 +537,9 @@ def test_group_means_of_people_are_valid() -> None:
         "brs": None,
         "hallumaze_score": None,
     }
-    document = result_document([HUMAN, scored(1)], [MazeEngine(7, 1)], MazeConfig(), {})
+    document = result_document(
+        [HUMAN, scored(1)], [MazeEngine(7, 1)], MazeConfig(), {}, environment()
+    )
     stored = read(json_text(document))
     assert stored["results"][0]["hallucination_count"] == 2.1
     assert stored["results"][0]["outcome"] == "ok"
