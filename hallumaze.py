@@ -1890,8 +1890,8 @@ _SLANTED = frozenset(
 _WORD_ENDING = re.compile(r"(?:ern|쪽|측)?(?:방향)?(?:으로|로)?$")
 _FILLERS = frozenset(
     "at from in cell position location start move go moving going head heading to toward towards or"
-    " and direction current the i we will ll backtrack backtracking return returning retreat retreating"
-    " 또는 및 와 과 방향 이동 위치 현재 셀 칸 에서 으로 로 출발 복귀".split()
+    " and direction current the i we will ll backtrack backtracking return returning retreat"
+    " retreating 또는 및 와 과 방향 이동 위치 현재 셀 칸 에서 으로 로 출발 복귀".split()
 ) | {"back to"}
 _ARRIVALS = frozenset(
     "exit goal end finish finished arrived arrival done 출구 도착 도달 탈출 완료 종료 끝".split()
