@@ -39,6 +39,7 @@ import os
 import platform
 import random
 import re
+import signal
 import stat
 import sys
 import tempfile
@@ -1246,6 +1247,8 @@ def _import_sdk(module: str, package: str) -> Any:
     """A vendor's SDK, imported when its provider is used: the three cost seconds to import."""
     try:
         return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise UsageError(f"this provider needs a package: pip install {package}") from None
     except ImportError as error:
         why = one_line(str(error))
         raise UsageError(
@@ -3242,7 +3245,8 @@ def _aggregate_model(
     for trial in scored:
         maze = (trial.maze_size, trial.maze_seed, trial.maze_algorithm)
         mazes.setdefault(maze, []).append(trial)
-    ignored = [t.nrs == 0 for t in scored if t.ariadne_group == "C" and t.nudge_needed]
+    hinted = [trial for trial in scored if trial.ariadne_group == "C" and trial.nudge_sent]
+    ignored = [trial.nrs == 0 for trial in hinted if trial.nudge_needed]
     outcomes = [trial.outcome for trial in trials]
     return {
         "provider": key[0],
@@ -4417,6 +4421,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a timeout saves what Ctrl-C saves
     named = bool(arguments) and arguments[0] in COMMANDS
     command = COMMANDS[arguments.pop(0)] if named else run_command
     try:

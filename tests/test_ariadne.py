@@ -423,6 +423,8 @@ def test_ignore_rate_by_hand() -> None:
     assert rate([hinted(1, 0.0, False)]) is None  # nobody needed one
     assert rate([hinted(1, 0.0, True, group="B")]) is None  # C's alone
     assert rate([BenchmarkResult("fake", "m", mei=0.5)]) is None
+    silent = BenchmarkResult("fake", "m", ariadne_group="C", mei=0.0, nudge_needed=True)
+    assert rate([silent]) is None  # an empty answer gets no hint that it could ignore
     error = BenchmarkResult("fake", "m", ariadne_group="C", outcome="error", nudge_sent=True)
     assert rate([*trials, error]) == pytest.approx(1 / 3)
 

@@ -822,13 +822,16 @@ def test_a_user_s_own_mistake_is_an_error_record(command: Command) -> None:
     assert rows == {"x": (0, 1), "oracle": (1, 0)}
 
 
-def test_an_interrupted_run_saves_what_was_finished(command: Command, server: Server) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])  # a person, or a timeout
+def test_an_interrupted_run_saves_what_was_finished(
+    sent: signal.Signals, command: Command, server: Server
+) -> None:
     server.script(Say(), Say(), Say(silence=PATIENCE_S))
     url = server.base_url("compatible")
     args = ("--model", "compatible/slow", "--base-url", url, *SMALL, "--runs", "5", "--csv")
     process = command.start(*args, "--output", str(command.output))
     until(lambda: len(server.requests) == 3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=PATIENCE_S)
     done = Done(process.returncode, out, err, command.output)
     command.look_through(done, {})
