@@ -2970,9 +2970,9 @@ def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world:
     looped: set[Place] = {place for k in before.walk.loops for place in before.walk.moves[k]}
     acts = set(walk.retreats)
     acts.update(step for step, (a, b) in walk.moves.items() if a in looped and b not in looped)
-    for signal in answer.signals:
-        if _is_true(signal, walk, world):
-            acts.add(max(1, sum(v.line <= signal.line for v in walk.verdicts)))
+    for declared in answer.signals:
+        if _is_true(declared, walk, world):
+            acts.add(max(1, sum(v.line <= declared.line for v in walk.verdicts)))
     return 1 / min(acts) if acts else 0.0
 
 
