@@ -1104,7 +1104,12 @@ def _reply(content: Any, finish: Any, usage: Sequence[int | None], source: Any) 
     text, reasoning = _blocks(content)
     word = str(getattr(finish, "value", finish) or "")
     if word.lower() in _NO_ANSWER or not (word or text or reasoning):
-        raise ProviderError(f"the answer broke off (finish reason: {word or 'none'})", None, True)
+        why = (
+            f"finish reason: {word}"
+            if word
+            else "no text and no finish reason: is the base URL right?"
+        )
+        raise ProviderError(f"the answer broke off ({why})", None, True)
     request_id = _dig(source, "_request_id") or _dig(source, "response_id") or _dig(source, "id")
     return Reply(
         text=text,
@@ -1132,8 +1137,11 @@ def _read_anthropic(message: Any) -> Reply:
 def _read_openai(completion: Any) -> Reply:
     choice = (_dig(completion, "choices") or [None])[0]
     message, usage = _dig(choice, "message"), _dig(completion, "usage")
+    if isinstance(message, str) or isinstance(_dig(message, "content"), Mapping):
+        raise ProviderError(_STRANGE)
     if message is None:  # some servers send their error with status 200
-        words = _dig(completion, "error", "message") or "no reason given"
+        error = _dig(completion, "error")
+        words = _dig(error, "message") or error or "no reason given"
         raise ProviderError(f"it answered without any choice: {one_line(str(words))}", None, True)
     counts = (
         _count(usage, "prompt_tokens"),
@@ -1328,10 +1336,16 @@ class LLMProvider:
             raise ProviderError(f"{self.provider}: {name} returned {kind} instead of a string")
         return replace(
             result,
-            text=_storable(result.text),
-            reasoning=_storable(result.reasoning),
+            text=self._keepable(result.text),
+            reasoning=self._keepable(result.reasoning),
+            finish_reason=one_line(self._keepable(result.finish_reason)),
+            request_id=one_line(self._keepable(result.request_id)),
             latency_s=result.latency_s or time.monotonic() - started,
         )
+
+    def _keepable(self, text: str) -> str:
+        """A server's text without the key, should it echo it, and without what no file can hold."""
+        return _storable(text.replace(self.api_key, "***") if self.api_key else text)
 
     def list_models(self) -> list[str]:
         """The ids of all models that the vendor offers for this key, sorted."""
@@ -1508,7 +1522,7 @@ class LLMProvider:
             raise UsageError(f"{self.provider} has no list of models")
         client = self._anthropic if self.provider == "anthropic" else self._openai
         try:
-            return (str(m.id) for m in client.models.list())
+            return (str(m.id) for m in client.models.list() if m.id)
         except AttributeError:  # the SDKs trip over a web page
             raise ProviderError(_NO_JSON) from None
 
@@ -1839,11 +1853,16 @@ _PLAIN: dict[int, str | None] = {
     **dict.fromkeys(map(ord, "*`\\$\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff")),
 }
 _JAMO = re.compile("[\u1100-\u11ff]+")  # Korean in pieces, as some systems store it
+_THINK_TAG = re.compile(r"<(/?)think(?:ing)?>")
 _ODD = re.compile(f"[\u1100-\u11ff{re.escape(''.join(map(chr, _PLAIN)))}]")
 _TEX_ARROW = re.compile(r"\\(?:long)?(?:right|left|up|down)arrow|\\to\b")
+_TEX_STYLE = re.compile(r"\\(?:text(?:bf|it|rm|tt)?|mathbf|mathrm|boxed) ?\{|\\[()\[\]]")
 _TEX_ARROWS = {"right": "→", "left": "←", "up": "↑", "down": "↓"}
 _ASCII_ARROW = re.compile(r"-{1,3}>|={1,3}>|<-{1,2}")
 _BLANKS = re.compile(" {2,}")
+_NAMED_CELL = re.compile(
+    r"\(?\b(?:row ?[=:]?|r ?=) ?(\d{1,9}) ?, ?(?:col(?:umn)? ?[=:]?|c ?=) ?(\d{1,9})\)?"
+)
 
 # Pieces of the patterns below. Numbers are short: nobody means a cell with ten digits.
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
@@ -1852,9 +1871,10 @@ _DECORATION = r"[ >#+\-•·◦▪|\[\](){}\"'_:]*"
 # The head of a STEP ("**STEP 3:**", "3단계 -", "STEP N:"), the entries of a log that look like one,
 # and the next STEP on the same line.
 _STEP_HEAD = re.compile(
-    rf"{_DECORATION}(?:\d{{1,4}}[.)]{_DECORATION})?(?:(?:step|단계|스텝) ?[#.]? ?"
+    rf"{_DECORATION}(?:\d{{1,4}}[.)]{_DECORATION})?(?:(?:corrected|revised|수정|정정) )?"
+    r"(?:(?:step|단계|스텝) ?[#.]? ?"
     r"(?:(\d{1,9})|\[?n\]?(?![^\W_])|(?= ?[:|]))|(\d{1,9}) ?(?:단계|스텝))"
-    r"(?![^\W_]) ?[\])\"']? ?[:.|)\-–—]? ?"
+    r"(?![^\W_])(?: ?\([^()\d]{1,20}\))? ?[\])\"'}]? ?[:.|)\-–—]? ?"
 )
 _LOG_ENTRY = re.compile(r"(?:conf ?\d{1,9}|-?[\d.]{1,12} ?%?) ?(,|$)")
 _NEXT_STEP = re.compile(r"[ ;,.|](?:step|단계|스텝) ?(\d{1,9}) ?:")
@@ -1867,6 +1887,7 @@ _USUAL_STEP = re.compile(
 _SEVERAL_WAYS = re.compile(
     rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw])(?: ?[↑→↓←,/]| ) ?(?!\3)[nesw] ?[↑→↓←\],/]"
 )
+_LISTED_FIRST = re.compile(r" ?([(\[][^()\[\]]{1,24}[)\]]) ?\[[^\[\]]{1,40}\] ?→")
 _MOVE_TOKEN = re.compile(
     rf"{_CELL}|([↑→↓←])|(n/a|back to|[^\W\d_]+(?:-[^\W\d_]+)*)"
     r"|([(\[] ?(?:r ?, ?c|n-1 ?, ?n-1) ?[)\]])|(\[)"
@@ -1892,7 +1913,7 @@ _SLANTED = frozenset(
 )
 _WORD_ENDING = re.compile(r"(?:ern|쪽|측)?(?:방향)?(?:으로|로)?$")
 _FILLERS = frozenset(
-    "at from in cell position location start move go moving going head heading to toward towards or"
+    "at in cell position location start move go moving going head heading to toward towards or"
     " and direction current the i we will ll backtrack backtracking return returning retreat"
     " retreating 또는 및 와 과 방향 이동 위치 현재 셀 칸 에서 으로 로 출발 복귀".split()
 ) | {"back to"}
@@ -1903,16 +1924,16 @@ _ARRIVALS = frozenset(
 # A confidence with its label, alone in a field, or in brackets behind the move.
 _CONFIDENCE = re.compile(
     r"(?:확신도|확신|신뢰도|자신감|confidence(?: level)?|conf(?!\d)\.?)(?:는|은)?"
-    rf" ?[:=(]? ?[~≈약]? ?({_NUMBER}) ?(%)?"
+    rf" ?[:=(]? ?[~≈약]? ?({_NUMBER}) ?(%|/ ?100?\b)?"
 )
 _CONFIDENCE_FIELD = re.compile(
-    rf" ?[(\[]? ?[~≈]? ?({_NUMBER}) ?(%)? ?[)\]]? ?(?:\([^()]{{0,80}}\))? ?$"
+    rf" ?[(\[]? ?[~≈]? ?({_NUMBER}) ?(%|/ ?100?\b)? ?[)\]]? ?(?:\([^()]{{0,80}}\))? ?$"
 )
 _CONFIDENCE_ASIDE = re.compile(rf"[,;(\[] ?({_NUMBER}) ?(%)")
 # The final block, and what stands on the lines below a STEP or in a table.
 _ROW_NUMBER = re.compile(r"(?:step|단계|스텝)? ?#?(\d{1,9})[.:]?")
 _BODY_LINES, _MOVE_TOKENS, _CONFIDENCE_WITHIN, _SIGNALS_PER_LINE = 6, 40, 2000, 20
-_FINAL_BLOCK = re.compile(r"count|confidence[ _-]?log|확신도 ?(?:로그|기록)|final|최종")
+_FINAL_BLOCK = re.compile(r"count|confidence[ _-]?log|확신도 ?(?:로그|기록)|(final|최종)")
 _LOG_LABEL = re.compile(r"confidence[ _-]?log|확신도 ?(?:로그|기록)")
 _LOG_PAIR = re.compile(rf"(?:step|단계)? ?(\d{{1,9}})\"? ?[:=] ?({_NUMBER}) ?(%)?")
 _LOG_LINE = re.compile(r"[ {\"'(\[]*(?:step|단계)? ?\d{1,9}\"? ?[:=] ?(?:conf|-?\d)")
@@ -1964,7 +1985,8 @@ _NOT_BEFORE = re.compile(
 )
 _NOT_AFTER = re.compile(
     r"[됨함되하]? ?(?:이|가|은|는|도|을|를|지)? ?(?:없|아니|아님|아닌|않|안 |못)"
-    r"| ?(?:count)? ?[:=?]? ?(?:none|no|n/a|0|없음|false|not)\b|(?:이|가) ?(?:감지|발견)되지"
+    r"| ?(?:count|at)? ?[:=?–—-]? ?(?:none|no|n/a|0|없음|false|not)(?:\b|회)"
+    r"|(?:이|가) ?(?:감지|발견)되지| ?[:=] ?[–—-] ?$"
 )
 _TEMPLATE = re.compile(r"[(\[] ?r ?, ?c ?[)\]]|step m\b|[\[(] ?(?:이유|reason) ?[\])] ?$")
 _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
@@ -1973,11 +1995,14 @@ _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
 # cells over a line end, a line of cells alone, and the marks of a path that is not whole.
 _PATH_LABEL = re.compile(r"final[ _-]?path|최종 ?경로")
 _PATH_OPENING = re.compile(
-    r"(?: ?(?:is|는|은)\b)?[ \n:=\[\"'(]*(?:(?:text|plaintext|txt|json)\b[ \n\[\"']*)?(?=[(\[])"
+    r"(?: ?(?:is|는|은)\b)?(?: ?\((?:\d{1,5} )?[^\W\d_][^()\n]{0,40}\))?[ \n:=|\[\"'({}•–—-]*"
+    r"(?:[^\w\s()\[\]{}.]{1,2} ?)?(?:(?:text|plaintext|txt|json|start|시작)\b[ \n\[\"'→:({-]*)?"
+    r"(?:1[.)] )?(?=[(\[])"
 )
 _PATH_CELL = re.compile(_CELL)
-_PATH_RUN = re.compile(rf" ?(?:→\n?|,)? ?{_CELL}(?: ?(?:→\n?|,)? ?{_CELL}){{0,200}}")
-_PATH_GAP = re.compile(r"[ \n→,;>\-\"']*")
+_PATH_STEP = r"(?:\[?(?:start|시작)\]? ?)?(?:→ ?(?:\[?[nesw]\]? ?→)?\n?|, and\b|[,|–—]|to\b)?"
+_PATH_RUN = re.compile(rf" ?{_PATH_STEP} ?{_CELL}(?: ?{_PATH_STEP} ?{_CELL}){{0,200}}")
+_PATH_GAP = re.compile(r"[ \n→,;>\-\"'•]*(?:\d{1,4}[.)] )?")
 _PATH_LINE = re.compile(rf"{_CELL}[ (\[,→\d)\];>\-]*$")
 _PATH_HOLE = re.compile(
     r"[ \n,]*(?:\.\.|[(\[][-\d, ]*$)|[ \n]*→[ \n]*(?!(?:exit|goal|출구|도착)\b)"
@@ -2015,6 +2040,8 @@ def read_signals(text: str) -> tuple[Signal, ...]:
 
 def _strip_reasoning(text: str) -> tuple[str, str, bool]:
     """(answer, reasoning, cut): thinking ends at the last </think>; unclosed, it is all."""
+    if "think" in text:
+        text = _THINK_TAG.sub(lambda tag: f"<{tag[1]}think>", text)
     head, closed, tail = text.rpartition("</think>")
     reasoning, answer = (head, tail) if closed else ("", text)
     before, opened, rest = answer.partition("<think>")
@@ -2026,12 +2053,14 @@ def _strip_reasoning(text: str) -> tuple[str, str, bool]:
 def _plain(text: str) -> str:
     """The text with one way to write each thing; lines are kept, and only "\\n" parts them."""
     if "\\" in text:
-        text = _TEX_ARROW.sub(_tex_arrow, text)
+        text = _TEX_STYLE.sub("", _TEX_ARROW.sub(_tex_arrow, text))
     if _ODD.search(text):
         text = _JAMO.sub(lambda m: unicodedata.normalize("NFC", m[0]), text.translate(_PLAIN))
     if ">" in text or "<-" in text:
         text = _ASCII_ARROW.sub(lambda m: "←" if m[0][0] == "<" else "→", text)
     text = "\n".join(text.lower().splitlines())
+    if "row" in text or "r=" in text:
+        text = _NAMED_CELL.sub(r"(\1,\2)", text)
     if "  " in text:
         text = _BLANKS.sub(" ", text)
     return text
@@ -2177,11 +2206,11 @@ class _Reader:
 
     def _read_other_line(self, line: str) -> None:
         log = None
-        if _FINAL_BLOCK.search(line):
+        if block := _FINAL_BLOCK.search(line):
             self._close_step()
             for name, digits in _COUNT.findall(line) if "count" in line else ():
                 self.counts[name] = int(digits)
-            log = _LOG_LABEL.search(line)
+            log = None if block[1] else _LOG_LABEL.search(line)
         if log:
             self._in_log = True
             self.log_texts.append(line[log.end() :])
@@ -2202,7 +2231,7 @@ class _Reader:
             if len(self._open[2]) == _BODY_LINES:
                 self._close_step()
         elif self.stated[-1] is None and (match := _CONFIDENCE.match(text)):
-            self.stated[-1] = stated = float(match[1]), bool(match[2])
+            self.stated[-1] = stated = _stated(match)
             self.written[-1] = self.written[-1]._replace(confidence=_percent(stated))
 
     def _read_signals(self, index: int, line: str, kinds: Iterable[str]) -> None:
@@ -2328,7 +2357,10 @@ def _read_move(body: str) -> _Move:
     """
     text = body.partition("|")[0]
     if _SEVERAL_WAYS.match(text):
-        return _COPIED
+        chosen = _LISTED_FIRST.match(text)
+        if not chosen:
+            return _COPIED
+        text = f"{chosen[1]} → {text[chosen.end() :]}"
     moves = list(takewhile(_is_move_field, body.split("|", 3)[:3]))
     if len(moves) > 1:
         text = " → ".join(moves)
@@ -2364,6 +2396,8 @@ def _move_tokens(text: str) -> list[_Token]:
             tokens.append(("way" if way in MOVES else "phantom", way))
         elif word in _ARRIVALS:
             tokens.append(("arrival", None))
+        elif word == "from":
+            tokens.append(("from", None))
         elif word not in _FILLERS:
             break
     return tokens
@@ -2371,6 +2405,8 @@ def _move_tokens(text: str) -> list[_Token]:
 
 def _settle_move(tokens: list[_Token]) -> _Move:
     """What a person reads in the tokens of a move."""
+    if tokens[:1] == [("from", None)]:
+        tokens = tokens[1:]
     kinds = [kind for kind, _ in tokens]
     if kinds[:2] == ["arrow", "cell"] and kinds[2:3] in (["arrow"], ["way"], ["bracket"]):
         tokens, kinds = tokens[1:], kinds[1:]  # "STEP 1 → (0,0) → E"
@@ -2383,8 +2419,12 @@ def _settle_move(tokens: list[_Token]) -> _Move:
     if len(ways) > 1:
         return _COPIED
     if ways:
-        if not stand[0] and [kind for kind, _ in after[:3]] == ["cell", "arrow", "cell"]:
+        kinds = [kind for kind, _ in after[:3]]
+        if not stand[0] and kinds == ["cell", "arrow", "cell"]:
             return _MOVE, goal[1], ways[0], after[2][1]  # "E: (0,0) → (0,1)"
+        if not stand[0] and kinds[:2] == ["from", "cell"]:
+            to = after[2][1] if kinds[2:] == ["cell"] else None
+            return _MOVE, after[1][1], ways[0], to  # "E from (0,0) to (0,1)"
         return _MOVE, stand[1], ways[0], goal[1]
     if goal[0] == "cell":
         return _MOVE, stand[1], None, goal[1]
@@ -2416,15 +2456,23 @@ def _direction_word(word: str) -> str:
     return word.upper() if bare in _SLANTED else ""
 
 
+def _stated(match: re.Match[str]) -> _Stated:
+    """A matched confidence: "90%", "90/100", "9/10" are percentages, "0.9" and "90" may be."""
+    unit = match[2] or ""
+    return float(match[1]) * (10 if unit.endswith("/10") or unit.endswith("/ 10") else 1), bool(
+        unit
+    )
+
+
 def _read_confidence(body: str) -> _Stated | None:
     """The confidence that a STEP states: labelled, in a field of its own, or "90%" in brackets."""
     text = body[:_CONFIDENCE_WITHIN]
     if match := _CONFIDENCE.search(text):
-        return float(match[1]), bool(match[2])
+        return _stated(match)
     move, *others = text.split("|", 4)
     for other in others:
         if match := _CONFIDENCE_FIELD.match(other):
-            return float(match[1]), bool(match[2])
+            return _stated(match)
     match = _CONFIDENCE_ASIDE.search(move)
     return (float(match[1]), True) if match else None
 
@@ -2462,15 +2510,18 @@ def _read_final_path(text: str) -> tuple[Cell, ...]:
 
 def _read_path(text: str, start: int) -> tuple[list[Cell], int]:
     """The cells that follow each other from here on, over line ends too, and where they end."""
-    cells: list[Cell] = []
     opening = _PATH_OPENING.match(text, start)
-    end = start
     run = _PATH_RUN.match(text, opening.end()) if opening else None
+    runs: list[str] = []
+    end = start
     while run:
-        cells += [(int(row), int(column)) for row, column in _PATH_CELL.findall(run[0])]
+        runs.append(run[0])
         end = run.end()
-        run = _PATH_RUN.match(text, end) or _path_continues(text, end)
-    return cells, end
+        over = text.startswith("\n", end)
+        run = (not over and _PATH_RUN.match(text, end)) or _path_continues(text, end)
+    if len(runs) == 1 and runs[0].count(",") == 1:
+        return [], end  # a lone cell is no path
+    return [(int(r), int(c)) for run in runs for r, c in _PATH_CELL.findall(run)], end
 
 
 def _path_continues(text: str, end: int) -> re.Match[str] | None:
@@ -2817,7 +2868,7 @@ def judge(answer: Answer, world: World) -> Metrics:
     path_errors = _path_errors(path, world)
     valid = not path_errors and path[:1] == (world.start,) and path[-1:] == (world.goal,)
     hc = max(walk.hallucinations, len(path_errors))
-    fhr = next(iter(walk.errors or path_errors), -1)
+    fhr = walk.first_hallucination if walk.errors else next(iter(path_errors), -1)
     bt, lt = len(walk.backtracks), len(walk.loops)
     hrr, early, esc = mei_parts(hc, fhr, bt, lt, valid, world.budget)
     ce = calibration_error(walk)
@@ -3692,7 +3743,7 @@ _HOW_TO_CHOOSE = (
     "DEEPSEEK_API_KEY, or name a --model"
 )
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-MOST_SEEDS = 100_000  # of one --seeds: more is a slip of the keyboard
+MOST_SEEDS = 100_000  # of one --seeds, and of --runs: more is a slip of the keyboard
 
 _PLACEHOLDER = re.compile(r"(?i)\s*(?:<.*>|.*\byour[_ -].*|.*\.\.\.|x{4,}|changeme|todo)?\s*$")
 
@@ -3804,7 +3855,7 @@ def _add_model_options(group: Any) -> None:
 def _add_maze_options(group: Any) -> None:
     add = group.add_argument
     add("--size", type=_whole(SMALLEST, LARGEST), metavar="N", help=_HELP["size"])
-    add("--runs", type=_whole(1), default=1, metavar="N", help=_HELP["runs"])
+    add("--runs", type=_whole(1, MOST_SEEDS), default=1, metavar="N", help=_HELP["runs"])
     seeds = group.add_mutually_exclusive_group()
     seeds.add_argument("--seed", type=_whole(0), metavar="N", help=_HELP["seed"])
     seeds.add_argument("--seeds", type=parse_seeds, metavar="LIST", help=_HELP["seeds"])
@@ -3828,9 +3879,10 @@ def _add_output_options(group: Any) -> None:
 
 def _add_actions(group: Any) -> None:
     add = group.add_argument
-    add("--show", action="store_true", help=_HELP["show"])
-    add("--check", action="store_true", help=_HELP["check"])
-    add("--list-models", action="store_true", help=_HELP["list_models"])
+    one = group.add_mutually_exclusive_group()
+    one.add_argument("--show", action="store_true", help=_HELP["show"])
+    one.add_argument("--check", action="store_true", help=_HELP["check"])
+    one.add_argument("--list-models", action="store_true", help=_HELP["list_models"])
     add("--version", action="version", version=f"HalluMaze {__version__}", help=_HELP["version"])
     add("--help", "-h", action="help", help=_HELP["help"])
 
@@ -3868,6 +3920,8 @@ def read_config(path: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], lis
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is no JSON: {printable(error)}") from None
+    if not _is_utf8(json.dumps(document, ensure_ascii=False)):
+        raise UsageError(f"{path}: holds a character that is no text (a lone surrogate)")
     _check_fields(path, "the file", document, {"maze": (dict,), "providers": (list,)})
     maze = document.get("maze", {})
     _check_fields(path, "maze", maze, _MAZE_FIELDS)
@@ -3941,6 +3995,8 @@ def _config_key(path: Path, where: str, entry: Mapping[str, Any], env: Mapping[s
             )
         return clean_key(entry["api_key"], f"{path}: {where}.api_key")
     if name := entry.get("api_key_env"):
+        if not re.fullmatch(r"[A-Za-z_]\w{0,99}", name) or name.startswith("sk_"):
+            raise UsageError(f"{path}: {where}.api_key_env is no name of a variable")
         key = clean_key(env.get(name, ""), name)
         if not key:
             raise UsageError(
@@ -4245,6 +4301,8 @@ def _run(
         console.end()
         for provider in providers:
             provider.close()
+    for name in _STOPPING if problem else ():  # what is being saved is not interrupted again
+        signal.signal(name, signal.SIG_IGN)
     if isinstance(problem, KeyboardInterrupt):
         console.warn(console.say("interrupted", count=len(runner.results)))
     if runner.results:
@@ -4259,6 +4317,7 @@ def _run(
 
 def _result_path(output: Path | None) -> Path:
     """Where the result file goes; proves before any call that it can be written."""
+    output = output and output.resolve()  # through a link, not in its place
     folder = Path(__file__).resolve().parent / "results" if output is None else output.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -4298,7 +4357,9 @@ def _save(
     document = result_document(results, plan.mazes, plan.config, settings, made_with)
     console.table(document["aggregate"])
     try:
-        path = target if options.output else _claim(target)
+        path = target
+        if not options.output:
+            path = _claim(target)
         write_atomically(path, json_text(document))
         console.saved("JSON", path)
         if options.csv:
@@ -4306,7 +4367,9 @@ def _save(
             write_atomically(path, csv_text(results))
             console.saved("CSV", path)
     except OSError as error:
-        raise HalluMazeError(f"{target}: cannot be written: {error.strerror}") from None
+        if not options.output and path.exists() and not path.stat().st_size:
+            path.unlink()  # the name that was claimed
+        raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 # -- questions at a terminal ----------------------------------------------------------------------
@@ -4413,6 +4476,8 @@ class Interview:
         print(self.console.say("saved", kind="JSON", path=path))
 
 
+_STOPPING = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"run": run_command}
 
 
@@ -4421,7 +4486,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a timeout saves what Ctrl-C saves
+    for name in _STOPPING:  # a timeout or a lost terminal saves what Ctrl-C saves
+        signal.signal(name, signal.default_int_handler)
     named = bool(arguments) and arguments[0] in COMMANDS
     command = COMMANDS[arguments.pop(0)] if named else run_command
     try:

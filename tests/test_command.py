@@ -1067,3 +1067,60 @@ def test_a_closed_stdin_is_no_terminal(command: Command) -> None:
 def test_nothing_was_left_in_the_repository() -> None:
     """These tests write in folders of their own; a bare run would write here."""
     assert not (ROOT / "config.json").exists()
+
+
+# ---- what must never be lost, and what must never be shown
+
+
+@pytest.mark.parametrize("field", ["id", "finish_reason", "content", "reasoning_content"])
+def test_a_lone_surrogate_anywhere_in_an_answer_is_kept_out(
+    field: str, command: Command, server: Server
+) -> None:
+    """JSON lets half a character pass, UTF-8 does not: the file must be written all the same."""
+    message = {"role": "assistant", "content": "STEP 1: (0,0) → E | 90%"}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    body: dict[str, Any] = {"id": "x", "object": "chat.completion", "choices": [choice]}
+    where = {"id": body, "finish_reason": choice}.get(field, message)
+    where[field] = f"{where.get(field, '')}\ud800"
+    server.script(Say(body=json.dumps(body)))
+    url = server.base_url("compatible")
+    done = command.run("--model", "compatible/odd", "--base-url", url, *SMALL)
+    assert (done.code, len(done.results)) == (0, 1)
+
+
+def test_an_output_that_is_a_link_is_written_through_it(command: Command) -> None:
+    real, link = command.folder / "real.json", command.folder / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    done = command(*SMALL, *ORACLE, "--output", str(link))
+    assert done.code == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text("utf-8"))["results"][0]["model"] == "oracle"
+
+
+def test_a_second_interrupt_does_not_stop_the_saving(command: Command, server: Server) -> None:
+    server.script(Say(), Say(silence=PATIENCE_S))
+    url = server.base_url("compatible")
+    args = ("--model", "compatible/slow", "--base-url", url, *SMALL, "--runs", "5")
+    process = command.start(*args, "--output", str(command.output))
+    until(lambda: len(server.requests) == 2)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    done = Done(process.returncode, out, err, command.output)
+    command.look_through(done, {})
+    assert done.code == 130
+    if "interrupted: saving" in err:  # else both came before the run had noticed the first
+        assert len(done.results) == 1
+
+
+def test_actions_exclude_each_other(command: Command) -> None:
+    done = command("--check", "--list-models", *ORACLE)
+    assert done.code == 2
+    one_line(done, "--list-models")
+
+
+def test_runs_have_a_limit(command: Command) -> None:
+    done = command("--runs", "1000000000000", *ORACLE)
+    assert done.code == 2
+    one_line(done, "--runs")

@@ -254,6 +254,7 @@ WRONG: list[tuple[Any, list[str]]] = [
         {"providers": [{**OPENAI, "api_key_env": "\x1b[31mX"}]},
         ["providers[0].api_key_env"],
     ),
+    ({"providers": [{**OPENAI, "model": "x\ud800"}]}, ["surrogate"]),
     (
         {"providers": [{**OPENAI, "api_key": KEY, "api_key_env": "MY_LAB_KEY"}]},
         ["providers[0]", "api_key and api_key_env"],
@@ -341,3 +342,11 @@ def test_a_file_without_a_key_may_be_read(command: Command, path: Path) -> None:
     path.chmod(0o644)
     done = command("--config", str(path), "--show", "--seed", "1", MY_LAB_KEY=KEY)
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_key_in_the_place_of_a_variable_is_not_shown(command: Command, path: Path) -> None:
+    write(path, {"provider": "openai", "api_key_env": KEY})
+    done = command("--config", str(path))
+    assert done.code == 2
+    assert KEY not in done.out + done.err
+    assert "providers[0].api_key_env" in done.err and len(done.err.splitlines()) == 1
