@@ -50,7 +50,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from threading import local
 from typing import Any, NamedTuple, Protocol, TextIO, TypeVar
@@ -1345,7 +1345,7 @@ class LLMProvider:
 
     def _keepable(self, text: str) -> str:
         """A server's text without the key, should it echo it, and without what no file can hold."""
-        return _storable(text.replace(self.api_key, "***") if self.api_key else text)
+        return _storable(text.replace(self.api_key, "***") if len(self.api_key) >= 8 else text)
 
     def list_models(self) -> list[str]:
         """The ids of all models that the vendor offers for this key, sorted."""
@@ -2534,6 +2534,91 @@ def _path_continues(text: str, end: int) -> re.Match[str] | None:
     return run if _PATH_LINE.match(text[run.start() : stop if stop >= 0 else len(text)]) else None
 
 
+# -- the two deterministic judges ------------------------------------------------------------------
+#
+# Rule code, no model: the same output always gets the same scores, poor input gets 0, and where the
+# two part, both scores are kept and never averaged.
+
+JUDGE_A, JUDGE_B = "A_rubric_quality_0_5", "B_rule_keyword_coverage"
+DISAGREE_THRESHOLD = 25.0
+
+# Traces of real grounds in an answer: an exit code, passed tests, a reason, a file, a verification.
+_EVIDENCE = re.compile(
+    r"\bexit (?:code|status)\b|종료 ?코드|\b(?:tests? pass(?:ed)?|\d+ passed)\b|테스트 ?통과"
+    r"|\bbecause\b|\btherefore\b|왜냐하면|\bverified\b|검증"
+    r"|(?<![\w./-])[\w./-]{0,200}\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh"
+    r"|sql|toml|ts|txt|xml|ya?ml)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """A fixture: what was asked, and the keywords that a good output holds."""
+
+    id: str
+    prompt: str
+    rubric: tuple[str, ...] = ()
+
+
+def _normalized(text: str) -> str:
+    """Lower case, runs of white space to one space, trimmed."""
+    return " ".join(text.lower().split())
+
+
+def _rubric_match(output: object, task: BenchTask) -> tuple[str, int, int]:
+    """(normalized output, keywords found, valid keywords); ("", 0, 0) for poor input."""
+    haystack = _normalized(output) if isinstance(output, str) else ""
+    keywords = [keyword for word in task.rubric if (keyword := _normalized(word))]
+    if not haystack or not keywords:
+        return "", 0, 0
+    return haystack, sum(keyword in haystack for keyword in keywords), len(keywords)
+
+
+def deterministic_judge(output: object, task: BenchTask) -> float:
+    """Judge B: the share of the rubric's keywords in the output, 0..100, rounded to 6 places.
+
+    0.0 for what is no text, for an empty output, and for a rubric without a keyword.
+    """
+    _, hits, valid = _rubric_match(output, task)
+    return round(hits / valid * 100.0, 6) if valid else 0.0
+
+
+def rubric_judge_a(output: object, task: BenchTask) -> float:
+    """Judge A: half for keywords, half for traces of real grounds, 0..100, rounded to 6 places.
+
+    coverage·2.5 + min(markers / keywords, 1)·2.5 points of 5; the same zero rules as judge B.
+    """
+    haystack, hits, valid = _rubric_match(output, task)
+    if not valid:
+        return 0.0
+    evidence = min(len(_EVIDENCE.findall(haystack)) / valid, 1.0)
+    return round((hits / valid * 2.5 + evidence * 2.5) / 5.0 * 100.0, 6)
+
+
+def disagree_runs(output: object, task: BenchTask) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both judges on one output, as two runs that each name the other; never an average.
+
+    delta: the distance of the scores, 0..100, rounded to 6 places; disagree: delta >= 25.
+    """
+    haystack, hits, valid = _rubric_match(output, task)
+    scores = {JUDGE_A: rubric_judge_a(output, task), JUDGE_B: deterministic_judge(output, task)}
+    delta = round(abs(scores[JUDGE_A] - scores[JUDGE_B]), 6)
+    common = {
+        "delta": delta,
+        "disagree": delta >= DISAGREE_THRESHOLD,
+        "disagree_threshold": DISAGREE_THRESHOLD,
+        "matched_count": hits,
+        "rubric_count": valid,
+        "quality_markers": len(_EVIDENCE.findall(haystack)),
+    }
+
+    def run(judge: str, other: str) -> dict[str, Any]:
+        own = {"judge": judge, "score": scores[judge]}
+        return {**common, **own, "other_judge": other, "other_score": scores[other]}
+
+    return run(JUDGE_A, JUDGE_B), run(JUDGE_B, JUDGE_A)
+
+
 # =================================================================================================
 # 6  Judging
 # =================================================================================================
@@ -2948,6 +3033,13 @@ def hallumaze_score(mei: float, ce: float | None, brs: float) -> float:
     return 0.5 * mei + 0.3 * (1 - (0.5 if ce is None else ce)) + 0.2 * brs
 
 
+def walk_task(walk: Walk) -> BenchTask:
+    """The fixture of a trial: the words that the verified events of its walk call for."""
+    dead_ends = [f"DEAD_END at {_cell_text(place)}" for _, place in walk.dead_ends]
+    loops = [f"LOOP detected at {_cell_text(walk.moves[step][1])}" for step in walk.loops]
+    return BenchTask("walk", "", tuple(dict.fromkeys([*dead_ends, *loops, "FINAL_PATH"])))
+
+
 # =================================================================================================
 # 7  Intervention
 # =================================================================================================
@@ -3032,6 +3124,17 @@ def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world:
 # =================================================================================================
 
 
+def _rounded(value: Any) -> Any:
+    """The value with every float at 6 places and every tuple a list, ready for JSON."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return value
+
+
 @dataclass(slots=True)
 class BenchmarkResult:
     """One trial, with v1.1's names. Valid as it stands for group means of people, too (v1.1 9.4).
@@ -3053,6 +3156,7 @@ class BenchmarkResult:
     ce: float | None = None
     brs: float | None = None
     hallumaze_score: float | None = None
+    judges: list[dict[str, Any]] = field(default_factory=list)
     hallucination_count: float | None = None
     first_hallucination_step: int | None = None
     backtrack_count: float | None = None
@@ -3123,6 +3227,7 @@ def score_answer(
             for v in verdicts
         ],
         "final_path": list(answer.final_path),
+        "judges": list(disagree_runs(answer.text, walk_task(metrics.walk))),
     }
     return answer, metrics, scored
 
@@ -3198,7 +3303,7 @@ class BenchmarkRunner:
             update = self._converse(provider, maze, prompt)
         except ProviderError as error:
             return replace(result, outcome=ERROR, error=str(error))
-        return replace(result, **update)
+        return replace(result, **_rounded(update))
 
     def _converse(self, provider: LLMProvider, maze: MazeEngine, prompt: Prompt) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
@@ -3239,6 +3344,117 @@ class BenchmarkRunner:
             "nudge_responded": nrs > 0,
             "nrs": nrs,
         }
+
+
+def rescore_trial(trial: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict[str, Any]:
+    """The fields of a stored trial that follow from its answers and its maze alone.
+
+    trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
+    answer is missing.
+    """
+    thread = AriadneThread(trial["ariadne_group"], lang)
+    answer, metrics, scored = _rescore_answer(trial, maze)
+    stored_first = trial.get("first_answer")
+    if not stored_first:
+        if thread.mode != "A":
+            scored["nudge_needed"] = thread.needed(answer, metrics, maze)
+        return scored
+    first, first_metrics, first_scored = _rescore_answer(stored_first, maze)
+    nrs = nudge_response_speed(first_metrics, answer, metrics, maze)
+    return {
+        **scored,
+        "first_answer": {**stored_first, **first_scored},
+        "nudge_needed": thread.needed(first, first_metrics, maze),
+        "nudge_responded": nrs > 0,
+        "nrs": nrs,
+    }
+
+
+def _rescore_answer(
+    stored: Mapping[str, Any], maze: MazeEngine
+) -> tuple[Answer, Metrics, dict[str, Any]]:
+    text = stored.get("raw_response")
+    if not isinstance(text, str):
+        raise NotWiredError("its raw answer is missing")
+    outcome = stored["outcome"]
+    answer, metrics, scored = score_answer(
+        text, ANSWERED if outcome == UNREADABLE else outcome, maze
+    )
+    signals = declared_kinds(read_signals(stored.get("reasoning") or ""))
+    return answer, metrics, {**scored, "reasoning_signals": signals}
+
+
+def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """(the document with every number recomputed from its answers and mazes, what differed).
+
+    No network, no SDK, no generator: mazes come from their openings. Each difference names the
+    trial, the metric, the claimed and the recomputed value. Raises NotWiredError for a file that
+    is no result file or lacks raw answers.
+    """
+    try:
+        lang = document["config"]["lang"]
+        mazes = {_maze_key(entry): _rebuilt(entry) for entry in document["mazes"]}
+        differences = [
+            difference
+            for entry in document["mazes"]
+            for difference in _maze_differences(entry, mazes[_maze_key(entry)])
+        ]
+        trials = []
+        for k, stored in enumerate(document["results"]):
+            name = f"results[{k}] {stored['provider']}/{stored['model']} seed {stored['maze_seed']}"
+            trial = dict(stored)
+            if stored["outcome"] != ERROR:
+                key = (stored["maze_size"], stored["maze_seed"], stored["maze_algorithm"])
+                trial.update(_rounded(_rescored(name, stored, mazes[key], lang)))
+                differences += _differences(name, stored, trial)
+            trials.append(trial)
+        names = {f.name for f in fields(BenchmarkResult)}
+        rows = aggregate(
+            [BenchmarkResult(**{k: v for k, v in t.items() if k in names}) for t in trials]
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise NotWiredError(
+            f"is no result file of this program ({one_line(repr(error))})"
+        ) from None
+    aggregated = _rounded(rows)
+    for k, (claimed, row) in enumerate(zip_longest(document.get("aggregate", []), aggregated)):
+        differences += _differences(f"aggregate[{k}]", claimed or {}, row or {})
+    return {**document, "results": trials, "aggregate": aggregated}, differences
+
+
+def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry["size"], entry["seed"], entry["algorithm"]
+
+
+def _rebuilt(entry: Mapping[str, Any]) -> MazeEngine:
+    return MazeEngine.from_openings(entry["openings"], entry["seed"], entry["algorithm"])
+
+
+def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
+    """Where a stored maze says of itself what its openings do not."""
+    mine = maze.describe("off")
+    checked = ("size", "solution_length", "solution_path", "dead_ends", "walls_sha256")
+    return _differences(f"maze {entry['seed']}", entry, {name: mine[name] for name in checked})
+
+
+def _rescored(name: str, stored: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict[str, Any]:
+    try:
+        return rescore_trial(stored, maze, lang)
+    except NotWiredError as error:
+        raise NotWiredError(f"{name}: {error}") from None
+
+
+def _differences(name: str, claimed: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
+    """One line for each claim that does not follow; a claim that is not made is none."""
+    return [
+        f"{name}: {key}: claimed {_short(claimed[key])}, recomputed {_short(value)}"
+        for key, value in mine.items()
+        if key in claimed and claimed[key] != value
+    ]
+
+
+def _short(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), 80)
 
 
 def utc_now() -> str:
@@ -3600,17 +3816,6 @@ def make_console(lang: str, quiet: bool) -> Console:
 # -- files ----------------------------------------------------------------------------------------
 
 
-def _rounded(value: Any) -> Any:
-    """The value with every float at 6 places and every tuple a list, ready for JSON."""
-    if isinstance(value, float):
-        return round(value, 6)
-    if isinstance(value, Mapping):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
-    return value
-
-
 def json_text(value: Any) -> str:
     """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes."""
     text = json.dumps(
@@ -3635,6 +3840,11 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_raw(runs: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write the runs of judges as JSON: the same runs give the same bytes; raises OSError."""
+    write_atomically(path, json_text(list(runs)))
 
 
 def result_document(
@@ -3698,6 +3908,7 @@ _CSV_FIELDS = tuple(
         "confidence_log",
         "steps",
         "final_path",
+        "judges",
         "first_answer",
         "hint",
         "raw_response",
@@ -4372,6 +4583,115 @@ def _save(
         raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+# -- rescoring and judging -------------------------------------------------------------------------
+
+
+def _command_parser(name: str, what: str) -> _Parser:
+    parser = _Parser(
+        prog=f"hallumaze.py {name}", description=what, allow_abbrev=False, add_help=False
+    )
+    parser.add_argument("--help", "-h", action="help", help=_HELP["help"])
+    return parser
+
+
+def rescore_command(argv: Sequence[str]) -> int:
+    """`rescore`: recompute every number of result files from their answers and mazes alone."""
+    parser = _command_parser("rescore", _HELP["rescore"])
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_HELP["rescore_file"])
+    parser.add_argument("--write", action="store_true", help=_HELP["rescore_write"])
+    options = parser.parse_args(argv)
+    code = EXIT_OK
+    for path in options.files:
+        raw = _read_bytes(path)
+        try:
+            document, differences = rescore_document(_parse_json(path, raw))
+        except NotWiredError as error:
+            raise NotWiredError(f"{path}: {error}") from None
+        for difference in differences:
+            put_line(f"{path}: {difference}", sys.stdout)
+        if differences:
+            code = EXIT_NOT_WIRED
+        else:
+            put_line(f"{path}: every number follows from the raw answers", sys.stdout)
+        if options.write:
+            put_line(f"{path}: written: {_write_rescored(path, raw, document)}", sys.stdout)
+    return code
+
+
+def _write_rescored(path: Path, raw: bytes, document: Mapping[str, Any]) -> Path:
+    """Store the recomputed document beside the old file, never over a file."""
+    source = {
+        "rescored_from": path.name,
+        "rescored_from_sha256": hashlib.sha256(raw).hexdigest(),
+    }
+    try:
+        target = _claim(path.with_name(f"{path.name.removesuffix('.json')}_rescored.json"))
+        write_atomically(target, json_text({**document, **source}))
+    except OSError as error:
+        raise HalluMazeError(f"{path.parent}: cannot be written: {error.strerror}") from None
+    return target
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parse_json(path: Path, raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is no JSON: {one_line(str(error))}") from None
+
+
+def judge_command(argv: Sequence[str]) -> int:
+    """`judge`: the two deterministic judges on fixtures and outputs."""
+    parser = _command_parser("judge", _HELP["judge"])
+    parser.add_argument("tasks", type=Path, metavar="TASKS.json", help=_HELP["judge_tasks"])
+    parser.add_argument("outputs", type=Path, metavar="OUTPUTS.json", help=_HELP["judge_outputs"])
+    parser.add_argument("--raw", type=Path, metavar="PATH", help=_HELP["judge_raw"])
+    options = parser.parse_args(argv)
+    tasks = _read_tasks(options.tasks)
+    outputs = _parse_json(options.outputs, _read_bytes(options.outputs))
+    if not isinstance(outputs, dict):
+        raise UsageError(f"{options.outputs}: must be an object of outputs by task id")
+    missing = [task.id for task in tasks if task.id not in outputs]
+    if missing:
+        raise NotWiredError(f"{options.outputs}: has no output for task {printable(missing[0])}")
+    runs = [
+        {"task": task.id, **run} for task in tasks for run in disagree_runs(outputs[task.id], task)
+    ]
+    for a, b in zip(runs[::2], runs[1::2], strict=True):
+        mark = "DISAGREE" if a["disagree"] else "agree"
+        scores = f"A {a['score']:g} | B {b['score']:g} | delta {a['delta']:g}"
+        put_line(printable(f"{a['task']}: {scores} | {mark}"), sys.stdout)
+    if options.raw:
+        try:
+            options.raw.parent.mkdir(parents=True, exist_ok=True)
+            write_raw(runs, options.raw)
+        except OSError as error:
+            raise HalluMazeError(f"{options.raw}: cannot be written: {error.strerror}") from None
+    return EXIT_OK
+
+
+def _read_tasks(path: Path) -> list[BenchTask]:
+    """The fixtures of a file: a list of {"id", "prompt", "rubric"}."""
+    document = _parse_json(path, _read_bytes(path))
+    if not isinstance(document, list) or not document:
+        raise UsageError(f"{path}: must be a list of tasks, with at least one")
+    tasks = []
+    known = {"id": (str,), "prompt": (str,), "rubric": (list,)}
+    for k, entry in enumerate(document):
+        _check_fields(path, f"[{k}]", entry, known)
+        rubric = entry.get("rubric", [])
+        if "id" not in entry or not all(isinstance(word, str) for word in rubric):
+            raise UsageError(f"{path}: [{k}] needs an id, and a rubric of strings")
+        tasks.append(BenchTask(entry["id"], entry.get("prompt", ""), tuple(rubric)))
+    return tasks
+
+
 # -- questions at a terminal ----------------------------------------------------------------------
 
 
@@ -4478,7 +4798,11 @@ class Interview:
 
 _STOPPING = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"run": run_command}
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": run_command,
+    "rescore": rescore_command,
+    "judge": judge_command,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -4806,11 +5130,24 @@ _HELP = {
     "show": "print the maze and the exact prompt; call nobody",
     "check": "prove key and model with the cheapest call; no run",
     "list_models": "print the providers' own model lists",
+    "rescore": "Recompute every number of result files from their answers and mazes alone, without "
+    "any call. Prints what differs; exit code 70 when a claimed number does not follow.",
+    "rescore_file": "a result file",
+    "rescore_write": "store the recomputed numbers in a new file beside the old one",
+    "judge": "Score outputs with the two deterministic judges: keyword coverage, and keywords with "
+    "traces of grounds. Where they part, both scores are kept.",
+    "judge_tasks": 'a list of tasks: [{"id": …, "prompt": …, "rubric": [keywords]}]',
+    "judge_outputs": 'the outputs by task id: {"id": "output"}',
+    "judge_raw": "write all runs to this file",
     "version": "print the version",
     "help": "print this help",
 }
 
 _EPILOG = """\
+other commands (each has its own --help):
+  rescore FILE…             recompute every number of result files from their raw answers
+  judge TASKS OUTPUTS       the two deterministic judges on fixtures and outputs
+
 environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,
   COMPATIBLE_API_KEY        keys; without --model and --config every provider of the first four

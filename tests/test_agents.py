@@ -347,10 +347,11 @@ def test_boasts_change_no_official_metric(size: int, lang: str) -> None:
         modest = re.sub(boasts, "", text, flags=re.M)
         other = text.replace("99", "1").replace("HALLUCINATION_COUNT: 0", "HALLUCINATION_COUNT: 7")
         assert "LOOP" not in modest and "BACKTRACK" not in modest and other != text
+        _, told, _ = hallumaze.score_answer(text, "ok", maze)
         for version in (modest, other, "LOOP detected at (0,0)\n" * 5 + text):
             _, metrics, scored = hallumaze.score_answer(version, "ok", maze)
             for name in OFFICIAL:
-                assert getattr(metrics, name) == getattr(result, name), name
+                assert getattr(metrics, name) == getattr(told, name), name
             assert scored["outcome"] == "ok"
         assert hallumaze.score_answer(modest, "ok", maze)[1].declared_backtracks is None
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from commands import ROOT, SCRIPT, Command
 
-from hallumaze import UsageError, build_parser, read_config
+from hallumaze import COMMANDS, UsageError, build_parser, read_config
 
 DOCUMENTS = ("README.md", "README.ko.md", "DOCUMENTATION.md")
 
@@ -75,6 +75,8 @@ def test_every_command_of_the_documents_is_understood(name: str) -> None:
     for words in lines:
         stops = [k for k, word in enumerate(words) if word in ("|", "&&", ">", "2>", ";", "||")]
         given = words[: stops[0]] if stops else words
+        if given[:1] != ["run"] and given[0] in COMMANDS:
+            continue  # the tests of these commands run them
         try:
             build_parser().parse_args(given[1:] if given[:1] == ["run"] else given)
         except SystemExit:  # --help and --version
