@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # /// script
 # requires-python = ">=3.10"
-# dependencies = ["anthropic>=2,<3", "openai>=3,<4", "google-genai>=2.33,<4", "rich>=13,<16"]
+# dependencies = [
+#     "anthropic>=2,<3", "openai>=3,<4", "google-genai>=2.33,<4", "rich>=13,<16", "filelock>=3,<5"
+# ]
 # ///
 """HalluMaze: when a language model is wrong, does it know, and does it get out again?
 
@@ -47,13 +49,14 @@ import time
 import unicodedata
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from threading import local
-from typing import Any, NamedTuple, Protocol, TextIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
 __version__ = "2.0.0"
@@ -64,6 +67,7 @@ __version__ = "2.0.0"
 
 BENCHMARK_VERSION = "1.1"  # whose metrics these are (the HalluMaze v1.1 document)
 SCHEMA_VERSION = 2  # of the result file
+JOURNAL_VERSION = 1
 
 DIRECTIONS = "NESW"  # always listed in this order
 ARROWS = {"N": "↑", "E": "→", "S": "↓", "W": "←"}
@@ -95,7 +99,8 @@ ANSWERED, UNREADABLE, TRUNCATED, REFUSED, ERROR = (
 )
 
 # Exit codes of the command.
-EXIT_OK, EXIT_ERRORS, EXIT_USAGE, EXIT_NOT_WIRED, EXIT_INTERRUPTED = 0, 1, 2, 70, 130
+EXIT_OK, EXIT_ERRORS, EXIT_USAGE = 0, 1, 2
+EXIT_NOT_WIRED, EXIT_LOCKED, EXIT_INTERRUPTED = 70, 75, 130
 
 Place = Hashable  # a place in any world: a cell of the maze
 Cell = tuple[int, int]
@@ -113,6 +118,12 @@ class UsageError(HalluMazeError):
     """Wrong use or configuration: nothing was sent."""
 
     exit_code = EXIT_USAGE
+
+
+class LockedError(HalluMazeError):
+    """Another run works in the same results folder."""
+
+    exit_code = EXIT_LOCKED
 
 
 class NotWiredError(HalluMazeError):
@@ -3247,11 +3258,116 @@ def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
     }
 
 
+class Journal:
+    """What a run has finished: a JSON line a trial, behind a first line with the run's settings.
+
+    Lines are appended and flushed to the disk, never changed: a run that is killed loses at most
+    the line that it was writing.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        self.path = path
+        self.header = header
+        self.torn = False  # whether a last line was dropped that had never been finished
+        self.finished: dict[str, BenchmarkResult] = {}  # by trial id, errors left out
+        self._file: BinaryIO | None = None
+
+    @classmethod
+    def create(cls, path: Path, header: Mapping[str, Any]) -> Journal:
+        """A new journal; raises FileExistsError for a path that is taken, and HalluMazeError."""
+        path.open("xb").close()
+        journal = cls(path, header)
+        journal._append(header)
+        return journal
+
+    @classmethod
+    def load(cls, path: Path) -> Journal:
+        """A journal to go on with. A torn last line is cut off.
+
+        Raises UsageError, which names the line, for damage anywhere else; OSError.
+        """
+        raw = path.read_bytes()
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if not whole:
+            raise UsageError(f"{path}: the run had not begun: there is nothing to resume")
+        first, *lines = whole[:-1].split(b"\n")
+        journal = cls(path, _journal_line(path, 1, first))
+        journal.torn = len(whole) < len(raw)
+        for number, line in enumerate(lines, 2):
+            entry = _journal_line(path, number, line)
+            try:
+                result = BenchmarkResult(**entry["result"])
+                journal._keep(entry["id"], result)
+            except (KeyError, TypeError):
+                raise UsageError(f"{path}: line {number} is no trial of a journal") from None
+        if journal.torn:
+            os.truncate(path, len(whole))
+        return journal
+
+    def add(self, trial: str, result: BenchmarkResult) -> None:
+        """Append a trial; it is on the disk when this returns. Raises HalluMazeError."""
+        self._append({"id": trial, "result": asdict(result)})
+        self._keep(trial, result)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+
+    def _keep(self, trial: str, result: BenchmarkResult) -> None:
+        if result.outcome != ERROR:
+            self.finished[trial] = result
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        line = json.dumps(_rounded(entry), sort_keys=True, ensure_ascii=False, allow_nan=False)
+        try:
+            if self._file is None:
+                self._file = self.path.open("ab")
+            start = self._file.tell()
+            try:
+                self._file.write(line.encode() + b"\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError:
+                os.truncate(self.path, start)  # half a line would spoil the next one
+                raise
+        except OSError as error:
+            raise HalluMazeError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def _journal_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        entry = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        entry = None
+    if not isinstance(entry, dict):
+        raise UsageError(f"{path}: line {number} is damaged: the journal cannot be resumed")
+    return entry
+
+
+def trial_id(provider: LLMProvider, maze: MazeEngine, run: int, config: MazeConfig) -> str:
+    """A hash (32 hex digits) of all that shapes a trial: the same trial has it in every session."""
+    shape = {
+        "world": "maze",
+        "maze": maze.walls_sha256,
+        "prompt": PromptBuilder(maze, config).build().sha256,
+        "provider": provider.provider,
+        "model": provider.model,
+        "max_tokens": provider.max_tokens or config.max_tokens,
+        "temperature": provider.temperature,
+        "reasoning_effort": provider.reasoning_effort,
+        "group": config.ariadne_mode,
+        "run": run,
+    }
+    return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:32]
+
+
 class BenchmarkRunner:
     """Plays every provider on every maze, `runs` times each, and scores the answers.
 
     on_start and on_result are told of each trial as it begins and ends. Results keep the order
-    provider, maze, run.
+    provider, maze, run. With a journal, every finished trial is in it before on_result hears of it,
+    and one that it holds already is not played again.
     """
 
     def __init__(
@@ -3262,7 +3378,9 @@ class BenchmarkRunner:
         runs: int = 1,
         on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
         on_result: Callable[[BenchmarkResult], None] = lambda result: None,
+        journal: Journal | None = None,
     ) -> None:
+        self.journal = journal
         self.providers = providers
         self.mazes = mazes
         self.config = config
@@ -3277,10 +3395,22 @@ class BenchmarkRunner:
             self.on_start(provider, len(self.mazes) * self.runs)
             for maze in self.mazes:
                 for run in range(1, self.runs + 1):
-                    result = self.run_single(provider, maze, run)
-                    self.results.append(result)
-                    self.on_result(result)
+                    self._play(provider, maze, run)
         return self.results
+
+    def _play(self, provider: LLMProvider, maze: MazeEngine, run: int) -> None:
+        """One trial, unless the journal has it."""
+        if self.journal is None:
+            result = self.run_single(provider, maze, run)
+        else:
+            trial = trial_id(provider, maze, run, self.config)
+            if stored := self.journal.finished.get(trial):
+                self.results.append(stored)
+                return
+            result = self.run_single(provider, maze, run)
+            self.journal.add(trial, result)
+        self.results.append(result)
+        self.on_result(result)
 
     def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
@@ -4085,6 +4215,8 @@ def _add_output_options(group: Any) -> None:
     add = group.add_argument
     add("--output", type=Path, metavar="PATH", help=_HELP["output"])
     add("--csv", action="store_true", help=_HELP["csv"])
+    add("--results-dir", type=Path, metavar="PATH", help=_HELP["results_dir"])
+    add("--resume", nargs="?", const="", metavar="RUN", help=_HELP["resume"])
     add("--quiet", action="store_true", help=_HELP["quiet"])
 
 
@@ -4320,6 +4452,10 @@ def make_plan(
     chosen = bool(listed)
     if not chosen:
         listed = [ModelSpec("reference", name) for name in REFERENCE_AGENTS]
+    if options.temperature is not None:
+        listed = [replace(spec, temperature=None) for spec in listed]
+    if options.max_tokens is not None:
+        listed = [replace(spec, max_tokens=None) for spec in listed]
     check_models(listed)
     config = _make_config(options, maze)
     mazes, runs = _make_mazes(options, config)
@@ -4369,18 +4505,17 @@ def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[list[M
     return [MazeEngine(config.size, seed, config.algorithm) for seed in seeds], runs
 
 
-def make_provider(spec: ModelSpec, options: argparse.Namespace, config: MazeConfig) -> LLMProvider:
-    """The provider of a spec: --temperature and --max-tokens win over the file's entry."""
-    own = spec.temperature if options.temperature is None else None
+def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
+    """The provider of a spec, which wins over the settings of the run."""
     provider = LLMProvider(
         spec.provider,
         spec.model,
         spec.api_key,
         spec.base_url,
-        config.temperature if own is None else own,
+        config.temperature if spec.temperature is None else spec.temperature,
         config.reasoning_effort,
     )
-    provider.max_tokens = spec.max_tokens if options.max_tokens is None else None
+    provider.max_tokens = spec.max_tokens
     return provider
 
 
@@ -4393,6 +4528,8 @@ def run_command(argv: Sequence[str]) -> int:
     env = os.environ
     console = make_console(console_language(options.lang, env), options.quiet)
     specs = None
+    if options.resume is not None:
+        return _resume(options, env, console)
     if options.interactive and options.model:
         raise UsageError("--interactive asks for the models: leave --model out")
     if options.interactive or (not argv and not found_models(env)):
@@ -4403,14 +4540,13 @@ def run_command(argv: Sequence[str]) -> int:
     if (options.check or options.list_models) and not plan.chosen:
         raise UsageError(f"no model to ask: {_HOW_TO_CHOOSE}")
     _give_notices(options, plan, console)
-    providers = [make_provider(spec, options, plan.config) for spec in plan.specs]
     if options.show:
         return _show(plan, console)
-    if options.check:
-        return _check(providers, console)
-    if options.list_models:
-        return _list_models(providers, console)
-    return _run(plan, providers, options, console)
+    if options.check or options.list_models:
+        providers = [make_provider(spec, plan.config) for spec in plan.specs]
+        action = _check if options.check else _list_models
+        return action(providers, console)
+    return _run(plan, options, console)
 
 
 def console_language(lang: str | None, env: Mapping[str, str]) -> str:
@@ -4483,13 +4619,87 @@ def _list_models(providers: Sequence[LLMProvider], console: Console) -> int:
     return EXIT_ERRORS if failed else EXIT_OK
 
 
-def _run(
-    plan: Plan, providers: Sequence[LLMProvider], options: argparse.Namespace, console: Console
+def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
+    """A new run, with a journal of its own."""
+    _check_output(options)
+    providers = [make_provider(spec, plan.config) for spec in plan.specs]
+    folder = _results_folder(options)
+    with _locked(folder):
+        header = {
+            "journal": JOURNAL_VERSION,
+            "schema_version": SCHEMA_VERSION,
+            "timestamp": utc_now(),
+            "config": asdict(plan.config),
+            "runs": plan.runs,
+            "mazes": [_maze_arguments(maze) for maze in plan.mazes],
+            "models": [spec.public() for spec in plan.specs],
+        }
+        journal = _new_journal(folder, header)
+        console.maze_panel(plan.mazes, plan.config)
+        return _play(plan, providers, journal, options, console)
+
+
+def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Console) -> int:
+    """Do what a run has left: the trials that are missing, or ended as errors."""
+    _check_resume_options(options)
+    _check_output(options)
+    path = _journal_path(options)
+    with _locked(path.parent):
+        try:
+            journal = Journal.load(path)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        if journal.torn:
+            console.warn(console.say("torn", path=path))
+        listed = read_config(options.config, env)[1] if options.config else []
+        plan = _journal_plan(journal, listed, env)
+        check_models(plan.specs)
+        providers = [make_provider(spec, plan.config) for spec in plan.specs]
+        total = len(plan.specs) * len(plan.mazes) * plan.runs
+        console.line(console.say("resumed", path=path, done=len(journal.finished), total=total))
+        return _play(plan, providers, journal, options, console)
+
+
+def _check_resume_options(options: argparse.Namespace) -> None:
+    """A resumed run takes its settings from the journal."""
+    defaults = build_parser().parse_args([])
+    allowed = ("resume", "config", "output", "csv", "quiet", "results_dir")
+    for name, value in vars(options).items():
+        if name not in allowed and value != getattr(defaults, name):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"--resume takes its settings from the journal: leave out {option}")
+
+
+def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[str, str]) -> Plan:
+    """The plan of a journal; keys come from the environment, or from the models of a file."""
+    header = journal.header
+    try:
+        if (header["journal"], header["schema_version"]) != (JOURNAL_VERSION, SCHEMA_VERSION):
+            raise ValueError("it is of another version")
+        specs = [
+            _with_file(ModelSpec(api_key=_environment_key(model["provider"], env), **model), listed)
+            for model in header["models"]
+        ]
+        mazes = [MazeEngine(**maze) for maze in header["mazes"]]
+        return Plan(MazeConfig(**header["config"]), specs, mazes, int(header["runs"]), True)
+    except (KeyError, TypeError, ValueError) as error:
+        why = one_line(str(error))
+        raise UsageError(f"{journal.path}: line 1 is no journal's first line ({why})") from None
+
+
+def _maze_arguments(maze: MazeEngine) -> dict[str, Any]:
+    return {"size": maze.size, "seed": maze.seed, "algorithm": maze.algorithm}
+
+
+def _play(
+    plan: Plan,
+    providers: Sequence[LLMProvider],
+    journal: Journal,
+    options: argparse.Namespace,
+    console: Console,
 ) -> int:
     """Play all trials and write what was finished, even when the run is interrupted."""
-    target = _result_path(options.output)
-    if options.csv and target.suffix == ".csv":
-        raise UsageError("--output names the JSON file; with --csv it must not end in .csv")
+    made_with = environment()
     runner = BenchmarkRunner(
         providers,
         plan.mazes,
@@ -4497,27 +4707,33 @@ def _run(
         plan.runs,
         on_start=lambda p, trials: console.start_model(f"{p.provider}/{p.model}", trials),
         on_result=console.trial,
+        journal=journal,
     )
-    made_with = environment()
-    console.maze_panel(plan.mazes, plan.config)
     console.begin(len(providers) * len(plan.mazes) * plan.runs)
     problem: BaseException | None = None
     try:
         runner.run_all()
     except NotWiredError:
+        if not journal.finished:
+            journal.path.unlink()
         raise
     except BaseException as error:
         problem = error
     finally:
         console.end()
+        journal.close()
         for provider in providers:
             provider.close()
     for name in _STOPPING if problem else ():  # what is being saved is not interrupted again
         signal.signal(name, signal.SIG_IGN)
     if isinstance(problem, KeyboardInterrupt):
-        console.warn(console.say("interrupted", count=len(runner.results)))
+        resume = journal.path.stem
+        console.warn(console.say("interrupted", count=len(runner.results), run=resume))
     if runner.results:
-        _save(runner.results, plan, target, made_with, options, console)
+        target = options.output or journal.path.with_name(
+            f"hallumaze_results_{journal.path.stem}.json"
+        )
+        _save(runner.results, plan, target.resolve(), made_with, options, console)
     if isinstance(problem, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     if problem:
@@ -4526,21 +4742,90 @@ def _run(
     return EXIT_ERRORS if failed else EXIT_OK
 
 
-def _result_path(output: Path | None) -> Path:
-    """Where the result file goes; proves before any call that it can be written."""
-    output = output and output.resolve()  # through a link, not in its place
-    folder = Path(__file__).resolve().parent / "results" if output is None else output.parent
+def _check_output(options: argparse.Namespace) -> None:
+    """Prove before any call that --output can be written; through a link, not in its place."""
+    if options.output is None:
+        return
+    output = options.output.resolve()
+    _prove_writable(output.parent, "--output")
+    if output.exists() and not output.is_file():
+        raise UsageError(f"--output {output} is no file: name one")
+    if options.csv and output.suffix == ".csv":
+        raise UsageError("--output names the JSON file; with --csv it must not end in .csv")
+
+
+def _results_folder(options: argparse.Namespace) -> Path:
+    """Where journals and result files go: --results-dir, or results/ beside hallumaze.py.
+
+    In a read-only checkout --output's folder takes its place.
+    """
+    folder = options.results_dir or Path(__file__).resolve().parent / "results"
+    try:
+        _prove_writable(folder, "--results-dir")
+    except UsageError:
+        if options.results_dir or not options.output:
+            raise
+        folder = options.output.resolve().parent
+    return Path(folder)
+
+
+def _prove_writable(folder: Path, option: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}: use --output") from None
-    if output is None:
-        return folder / f"hallumaze_results_{datetime.now(timezone.utc):%Y%m%d_%H%M%S}.json"
-    if output.exists() and not output.is_file():
-        raise UsageError(f"--output {output} is no file: name one")
-    return output
+        why = error.strerror
+        raise UsageError(f"{folder}: cannot be written: {why}: use {option}") from None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a results folder; LockedError when another run holds it.
+
+    Without the package filelock there is no lock.
+    """
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        yield
+        return
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(
+            f"{folder}: another run is at work here: wait for it, or use --results-dir"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _new_journal(folder: Path, header: Mapping[str, Any]) -> Journal:
+    """A journal that is named after the time, UTC; its name is the run's."""
+    run = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
+    for k in range(1, 10**6):
+        name = f"{run}.jsonl" if k == 1 else f"{run}_{k}.jsonl"
+        try:
+            return Journal.create(folder / name, header)
+        except FileExistsError:
+            continue
+    raise UsageError(f"{folder}: every name of a journal is taken")
+
+
+def _journal_path(options: argparse.Namespace) -> Path:
+    """The journal that --resume names: a run, a path, or without a name the latest."""
+    folder = options.results_dir or Path(__file__).resolve().parent / "results"
+    if options.resume.endswith(".jsonl"):
+        return Path(options.resume)
+    if options.resume:
+        return Path(folder) / f"{options.resume}.jsonl"
+    names = sorted(path.name for path in Path(folder).glob("*.jsonl"))
+    if not names:
+        raise UsageError(f"{folder}: holds no journal to resume")
+    return Path(folder) / names[-1]
 
 
 def _claim(target: Path) -> Path:
@@ -4567,20 +4852,15 @@ def _save(
     settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
     document = result_document(results, plan.mazes, plan.config, settings, made_with)
     console.table(document["aggregate"])
+    csv_path = target.with_name(f"{target.name.removesuffix('.json')}.csv")
     try:
-        path = target
-        if not options.output:
-            path = _claim(target)
-        write_atomically(path, json_text(document))
-        console.saved("JSON", path)
+        write_atomically(target, json_text(document))
+        console.saved("JSON", target)
         if options.csv:
-            path = path.with_name(f"{path.name.removesuffix('.json')}.csv")
-            write_atomically(path, csv_text(results))
-            console.saved("CSV", path)
+            write_atomically(csv_path, csv_text(results))
+            console.saved("CSV", csv_path)
     except OSError as error:
-        if not options.output and path.exists() and not path.stat().st_size:
-            path.unlink()  # the name that was claimed
-        raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
+        raise HalluMazeError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 # -- rescoring and judging -------------------------------------------------------------------------
@@ -5036,7 +5316,9 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "odd_size": (
             "참고: {size}은(는) 표준 크기(5, 7, 9, 11)가 아니어서 공개된 결과와 비교되지 않습니다."
         ),
-        "interrupted": "중단됨: 끝난 시행 {count}개를 저장합니다.",
+        "interrupted": "중단됨: 끝난 시행 {count}개를 저장합니다. 이어 하기: --resume {run}",
+        "torn": "참고: {path}: 쓰다 만 마지막 줄을 버렸습니다.",
+        "resumed": "{path}: 시행 {total}개 중 {done}개가 끝나 있어 나머지를 이어서 합니다.",
         "show_title": "미로 {size}, 시드 {seed}",
         "check_ok": "  ✓ {model}: 키와 모델이 확인됨 ({seconds}초)",
         "check_failed": "  ✗ {error}",
@@ -5081,7 +5363,10 @@ _CONSOLE: dict[str, dict[str, str]] = {
             "note: {size} is no standard size (5, 7, 9, 11): published results do not "
             "compare with it"
         ),
-        "interrupted": "interrupted: saving the trials that were finished: {count}",
+        "interrupted": "interrupted: saving the trials that were finished: {count}; go on with "
+        "--resume {run}",
+        "torn": "note: {path}: the last line, which was never finished, was dropped",
+        "resumed": "{path}: {done} of {total} trials are finished; going on with the others",
         "show_title": "maze {size}, seed {seed}",
         "check_ok": "  ✓ {model}: key and model proved ({seconds} s)",
         "check_failed": "  ✗ {error}",
@@ -5126,6 +5411,9 @@ _HELP = {
     "lang": "language of the prompt (default ko) and of the console (default: the locale's)",
     "output": "result file (default results/hallumaze_results_DATE_TIME.json beside hallumaze.py)",
     "csv": "write a CSV beside the result file too",
+    "results_dir": "folder of journals and result files (default: results beside hallumaze.py)",
+    "resume": "go on with an interrupted run (its name, its journal, or without one the latest): "
+    "plays only what is missing or ended as an error",
     "quiet": "print nothing but warnings and errors",
     "show": "print the maze and the exact prompt; call nobody",
     "check": "prove key and model with the cheapest call; no run",
@@ -5159,7 +5447,8 @@ environment:
 
 exit codes:
   0 done   1 done, but some trials ended as errors   2 wrong use or configuration
-  70 a provider is wired to nothing   130 interrupted (what was finished is saved)"""
+  70 a provider is wired to nothing, or numbers do not follow from the raw answers
+  75 another run works in the results folder   130 interrupted (what was finished is saved)"""
 
 
 if __name__ == "__main__":

@@ -79,7 +79,14 @@ class Command:
 
     def argv(self, *args: str, script: Path = SCRIPT) -> list[str]:
         """The command line that hears Ctrl-C, and owns its terminal."""
-        return [sys.executable, "-c", _BECOME, str(script), *args]
+        return [sys.executable, "-c", _BECOME, str(script), *self.given(args, script)]
+
+    def given(self, args: tuple[str, ...], script: Path) -> tuple[str, ...]:
+        """The arguments, with a results folder of the test's own: tests run side by side."""
+        elsewhere = script != SCRIPT or args[:1] in (("rescore",), ("judge",))
+        if args in ((), ("run",)) or elsewhere or "--results-dir" in args:
+            return args
+        return (*args, "--results-dir", str(self.folder / "results"))
 
     def __call__(
         self,
@@ -92,7 +99,7 @@ class Command:
         where = self.env(script, **env)
         given = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin}
         ended = subprocess.run(
-            [sys.executable, str(script), *args],
+            [sys.executable, str(script), *self.given(args, script)],
             env=where,
             cwd=cwd or self.folder,
             capture_output=True,
@@ -116,7 +123,11 @@ class Command:
         assert "Exception ignored" not in done.err, done.err
         written = "".join(
             path.read_text(encoding="utf-8", errors="replace")
-            for path in (self.output, self.output.with_suffix(".csv"))
+            for path in (
+                self.output,
+                self.output.with_suffix(".csv"),
+                *self.folder.glob("results/*"),
+            )
             if path.is_file()
         )
         for key in secrets(env):

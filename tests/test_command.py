@@ -15,7 +15,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,8 +101,10 @@ def test_without_a_key_the_reference_agents_run(command: Command, tmp_path: Path
         assert word in notice[0]
     # The file is beside hallumaze.py, wherever the command was given.
     assert list(elsewhere.iterdir()) == []
-    (path,) = copy.parent.glob("results/*")
+    (path,) = copy.parent.glob("results/*.json")
     assert re.fullmatch(r"hallumaze_results_\d{8}_\d{6}\.json", path.name)
+    run = path.stem.removeprefix("hallumaze_results_")
+    assert path.with_name(f"{run}.jsonl").is_file()  # the journal of the run
     assert f"JSON saved: {path}" in first.out
     text = path.read_text(encoding="utf-8")
     document = json.loads(text)
@@ -141,7 +142,7 @@ def test_without_a_key_the_reference_agents_run(command: Command, tmp_path: Path
     # The same command again: a second file, the same scores.
     second = command("--size", "5", "--seed", "42", script=copy, cwd=elsewhere)
     assert second.code == 0
-    (other,) = set(copy.parent.glob("results/*")) - {path}
+    (other,) = set(copy.parent.glob("results/*.json")) - {path}
     assert without_times(json.loads(other.read_text("utf-8"))) == without_times(document)
 
 
@@ -576,12 +577,25 @@ def test_output_replaces_nothing_but_files(command: Command, tmp_path: Path) -> 
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
-def test_two_runs_of_the_same_second_keep_both_files(
-    command: Command, server: Server, tmp_path: Path
-) -> None:
-    """As when cron starts two lines at once: both begin before either has written its file."""
+def test_a_second_run_in_the_same_folder_ends_at_once(command: Command, server: Server) -> None:
+    """As when cron starts a line while the one before is still at work."""
+    server.script(Say(silence=PATIENCE_S))
+    args = ("--base-url", server.base_url("compatible"), *SMALL, "--model", "compatible/a")
+    first = command.start(*args)
+    until(lambda: len(server.requests) == 1)
+    second = command(*args)
+    assert second.code == 75
+    one_line(second, "another run", "--results-dir")
+    assert len(server.requests) == 1
+    first.send_signal(signal.SIGINT)
+    assert first.wait(timeout=PATIENCE_S) == 130
+    server.script(Say())
+    assert command(*args).code == 0  # the lock went with the run
+
+
+def test_runs_of_the_same_second_keep_their_files(command: Command) -> None:
     copy = command.copy()
-    (tmp_path / "sitecustomize.py").write_text(
+    (command.folder / "sitecustomize.py").write_text(
         "import datetime\n"
         "class Stopped(datetime.datetime):\n"
         "    @classmethod\n"
@@ -589,22 +603,17 @@ def test_two_runs_of_the_same_second_keep_both_files(
         "        return cls(2026, 1, 2, 3, 4, 5, tzinfo=tz)\n"
         "datetime.datetime = Stopped\n"
     )
-    both = threading.Barrier(2, timeout=PATIENCE_S)
-
-    def together(request: Received) -> str:
-        both.wait()
-        return solution(request)
-
-    server.answer = together
-    env = {**command.env(copy), "PYTHONPATH": str(tmp_path)}
-    args = ("--base-url", server.base_url("compatible"), *SMALL, "--model")
-    runs = [command.start(*args, f"compatible/{name}", script=copy, env=env) for name in ("a", "b")]
-    for run in runs:
-        out, err = run.communicate(timeout=PATIENCE_S)
-        assert (run.returncode, err) == (0, ""), out
-    files = list(copy.parent.glob("results/*.json"))
-    models = {json.loads(f.read_text("utf-8"))["results"][0]["model"] for f in files}
-    assert models == {"a", "b"}
+    for _ in range(2):
+        done = command(*SMALL, *ORACLE, script=copy, PYTHONPATH=str(command.folder))
+        assert done.code == 0
+    names = sorted(path.name for path in copy.parent.glob("results/*.json*"))
+    run = "20260102_030405"
+    assert names == [
+        f"{run}.jsonl",
+        f"{run}_2.jsonl",
+        f"hallumaze_results_{run}.json",
+        f"hallumaze_results_{run}_2.json",
+    ]
 
 
 def test_quiet(command: Command) -> None:

@@ -124,6 +124,7 @@ def test_the_three_lists_of_dependencies_agree() -> None:
         "openai",
         "google-genai",  # not the deprecated google-generativeai
         "rich",
+        "filelock",
     }
     assert all("<" in line for line in needed), "the major is pinned"
     assert "-r requirements.txt" in read("requirements-dev.txt")
