@@ -53,7 +53,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise, takewhile, zip_longest
+from itertools import islice, pairwise, product, takewhile, zip_longest
 from pathlib import Path
 from threading import local
 from typing import Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar
@@ -77,6 +77,7 @@ _LETTER_OF = {move: letter for letter, move in MOVES.items()}
 
 STANDARD_SIZES = (5, 7, 9, 11)
 SMALLEST, LARGEST = 2, 201
+RETRIES, TIMEOUT_S = 4, 300.0  # of a call, unless the run says otherwise
 MIRAGES = ("trap", "balanced", "off")
 GROUPS = ("A", "B", "C")
 LANGUAGES = ("ko", "en")
@@ -152,7 +153,8 @@ class MazeConfig:
     size: cells per side. use_mirage: print hints. use_confidence: ask for a confidence per step.
     ariadne_mode: intervention group A, B or C. max_tokens: of one answer. mirage: "trap" (hints on
     wrong branches only, v1.1) or "balanced" (as many on right ones). lang: of the prompt.
-    temperature: None leaves it to the server.
+    temperature: None leaves it to the server. timeout: of one request, in seconds. retries: of a
+    call that failed on the way.
     """
 
     size: int = 7
@@ -165,6 +167,8 @@ class MazeConfig:
     lang: str = "ko"
     temperature: float | None = 0.0
     reasoning_effort: str | None = None
+    timeout: float = TIMEOUT_S
+    retries: int = RETRIES
 
 
 class Claim(NamedTuple):
@@ -1294,8 +1298,8 @@ class LLMProvider:
         base_url: str | None = None,
         temperature: float | None = 0.0,
         reasoning_effort: str | None = None,
-        timeout: float = 300.0,
-        max_retries: int = 4,
+        timeout: float = TIMEOUT_S,
+        max_retries: int = RETRIES,
     ) -> None:
         vendor = _vendor(provider)
         self.provider = provider
@@ -3202,6 +3206,7 @@ class BenchmarkResult:
     latency_s: float | None = None
     request_id: str = ""
     error: str | None = None
+    error_retryable: bool | None = None
     timestamp: str = ""
 
 
@@ -3362,11 +3367,15 @@ def trial_id(provider: LLMProvider, maze: MazeEngine, run: int, config: MazeConf
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:32]
 
 
+MOST_FAILURES = 5
+
+
 class BenchmarkRunner:
     """Plays every provider on every maze, `runs` times each, and scores the answers.
 
     on_start and on_result are told of each trial as it begins and ends. Results keep the order
-    provider, maze, run. With a journal, every finished trial is in it before on_result hears of it,
+    provider, maze, run. A provider whose calls fail for good MOST_FAILURES times in a row is given
+    up for this run. With a journal, every finished trial is in it before on_result hears of it,
     and one that it holds already is not played again.
     """
 
@@ -3388,29 +3397,32 @@ class BenchmarkRunner:
         self.on_start = on_start
         self.on_result = on_result
         self.results: list[BenchmarkResult] = []
+        self.given_up: list[LLMProvider] = []
 
     def run_all(self) -> list[BenchmarkResult]:
         """All trials; those finished are in `results` even when an exception ends the run."""
         for provider in self.providers:
             self.on_start(provider, len(self.mazes) * self.runs)
-            for maze in self.mazes:
-                for run in range(1, self.runs + 1):
-                    self._play(provider, maze, run)
+            failures = 0  # permanent ones, in a row
+            for maze, run in product(self.mazes, range(1, self.runs + 1)):
+                result = self._play(provider, maze, run)
+                failures = failures + 1 if result.error_retryable is False else 0
+                if failures == MOST_FAILURES:
+                    self.given_up.append(provider)
+                    break
         return self.results
 
-    def _play(self, provider: LLMProvider, maze: MazeEngine, run: int) -> None:
+    def _play(self, provider: LLMProvider, maze: MazeEngine, run: int) -> BenchmarkResult:
         """One trial, unless the journal has it."""
-        if self.journal is None:
-            result = self.run_single(provider, maze, run)
-        else:
-            trial = trial_id(provider, maze, run, self.config)
-            if stored := self.journal.finished.get(trial):
-                self.results.append(stored)
-                return
-            result = self.run_single(provider, maze, run)
+        trial = trial_id(provider, maze, run, self.config) if self.journal else ""
+        stored = self.journal.finished.get(trial) if self.journal else None
+        result = stored or self.run_single(provider, maze, run)
+        if self.journal and not stored:
             self.journal.add(trial, result)
         self.results.append(result)
-        self.on_result(result)
+        if not stored:
+            self.on_result(result)
+        return result
 
     def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
@@ -3432,7 +3444,7 @@ class BenchmarkRunner:
         try:
             update = self._converse(provider, maze, prompt)
         except ProviderError as error:
-            return replace(result, outcome=ERROR, error=str(error))
+            return replace(result, outcome=ERROR, error=str(error), error_retryable=error.retryable)
         return replace(result, **_rounded(update))
 
     def _converse(self, provider: LLMProvider, maze: MazeEngine, prompt: Prompt) -> dict[str, Any]:
@@ -3462,7 +3474,8 @@ class BenchmarkRunner:
         try:
             second = provider.complete(prompt.system, turns, tokens)
         except ProviderError as error:  # what was answered before is kept, but is no score
-            return {**hinted, "outcome": ERROR, "error": str(error)}
+            failed = {"error": str(error), "error_retryable": error.retryable}
+            return {**hinted, **failed, "outcome": ERROR}
         after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze)
         nrs = nudge_response_speed(metrics, after, after_metrics, maze)
         return {
@@ -4140,6 +4153,16 @@ def _temperature(text: str) -> float:
     return number
 
 
+def _duration(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to 86400")
+    return number
+
+
 def parse_seeds(text: str) -> list[int]:
     """ "1-60", "3,5,9" or "1-3,7" as the seeds in that order, each once.
 
@@ -4191,6 +4214,8 @@ def _add_model_options(group: Any) -> None:
     add("--max-tokens", type=_whole(1), metavar="N", help=_HELP["max_tokens"])
     add("--temperature", type=_temperature, metavar="T", help=_HELP["temperature"])
     add("--reasoning-effort", choices=EFFORTS, metavar="EFFORT", help=_HELP["effort"])
+    add("--retries", type=_whole(0, 100), metavar="N", help=_HELP["retries"])
+    add("--timeout", type=_duration, metavar="S", help=_HELP["timeout"])
 
 
 def _add_maze_options(group: Any) -> None:
@@ -4486,6 +4511,8 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
         "lang": options.lang,
         "temperature": options.temperature,
         "reasoning_effort": options.reasoning_effort,
+        "timeout": options.timeout,
+        "retries": options.retries,
         "use_confidence": False if options.no_confidence else None,
         "use_mirage": None if options.mirage is None else options.mirage != "off",
         "mirage": None if options.mirage == "off" else options.mirage,
@@ -4514,6 +4541,8 @@ def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
         spec.base_url,
         config.temperature if spec.temperature is None else spec.temperature,
         config.reasoning_effort,
+        config.timeout,
+        config.retries,
     )
     provider.max_tokens = spec.max_tokens
     return provider
@@ -4726,6 +4755,9 @@ def _play(
             provider.close()
     for name in _STOPPING if problem else ():  # what is being saved is not interrupted again
         signal.signal(name, signal.SIG_IGN)
+    for provider in runner.given_up:
+        name = f"{provider.provider}/{provider.model}"
+        console.warn(console.say("given_up", model=name, run=journal.path.stem))
     if isinstance(problem, KeyboardInterrupt):
         resume = journal.path.stem
         console.warn(console.say("interrupted", count=len(runner.results), run=resume))
@@ -5317,6 +5349,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
             "참고: {size}은(는) 표준 크기(5, 7, 9, 11)가 아니어서 공개된 결과와 비교되지 않습니다."
         ),
         "interrupted": "중단됨: 끝난 시행 {count}개를 저장합니다. 이어 하기: --resume {run}",
+        "given_up": "{model}: 되풀이해도 소용없는 오류가 5번 이어져 이번 실행에서 제외합니다. "
+        "이어 하기: --resume {run}",
         "torn": "참고: {path}: 쓰다 만 마지막 줄을 버렸습니다.",
         "resumed": "{path}: 시행 {total}개 중 {done}개가 끝나 있어 나머지를 이어서 합니다.",
         "show_title": "미로 {size}, 시드 {seed}",
@@ -5365,6 +5399,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         ),
         "interrupted": "interrupted: saving the trials that were finished: {count}; go on with "
         "--resume {run}",
+        "given_up": "{model}: given up for this run after 5 failures that no retry can mend; go on "
+        "with --resume {run}",
         "torn": "note: {path}: the last line, which was never finished, was dropped",
         "resumed": "{path}: {done} of {total} trials are finished; going on with the others",
         "show_title": "maze {size}, seed {seed}",
@@ -5396,6 +5432,8 @@ _HELP = {
         "sampling temperature (default 0; dropped, and recorded, where a server rejects it)"
     ),
     "effort": f"how much a reasoning model thinks: {', '.join(EFFORTS)} (default: the model's own)",
+    "retries": f"how often a call that failed on the way is repeated (default {RETRIES})",
+    "timeout": f"seconds that one request may take (default {TIMEOUT_S:g})",
     "size": f"maze size: 5, 7, 9, 11, or any {SMALLEST} to {LARGEST} (default 7)",
     "runs": (
         "repeats: of the same maze with --seed or --seeds, else as many fresh mazes (default 1)"

@@ -322,3 +322,41 @@ def test_a_damaged_header_is_no_traceback(tmp_path: Path) -> None:
     path.write_bytes(b"[1]\n")
     with pytest.raises(UsageError, match="line 1"):
         Journal.load(path)
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_retries_bound_the_calls_of_a_trial(retries: int, command: Command, server: Server) -> None:
+    server.script(*[Say(status=500)] * 5)
+    done = command.run(*model(server), "--seed", "1", "--retries", str(retries))
+    assert (done.code, len(server.requests)) == (1, retries + 1)
+    assert done.document["config"]["retries"] == retries
+
+
+def test_the_timeout_bounds_a_call(command: Command, server: Server) -> None:
+    server.script(Say(silence=PATIENCE_S))
+    done = command.run(*model(server), "--seed", "1", "--retries", "0", "--timeout", "0.5")
+    assert (done.code, len(server.requests)) == (1, 1)
+    assert "within 0.5 seconds" in done.results[0]["error"]
+
+
+def test_a_provider_that_fails_for_good_is_given_up(command: Command, server: Server) -> None:
+    server.script(*[Say(status=401)] * 5)
+    args = (*model(server), "--model", "reference/oracle", "--seeds", "1-9")
+    done = command.run(*args)
+    assert (done.code, len(server.requests)) == (1, 5)
+    assert "given up" in done.err and "--resume" in done.err
+    outcomes = Counter((trial["model"], trial["outcome"]) for trial in done.results)
+    assert outcomes == {("x", "error"): 5, ("oracle", "ok"): 9}
+    again = resumed(command, server)  # the server has mended meanwhile
+    assert (again.code, len(server.requests)) == (0, 5 + 9)
+    assert Counter(trial["model"] for trial in again.results) == {"x": 9, "oracle": 9}
+
+
+def test_failures_that_may_pass_give_nobody_up(command: Command, server: Server) -> None:
+    server.script(*[Say(status=401)] * 4, Say(), *[Say(status=401)] * 4, *[Say(status=500)] * 6)
+    done = command.run(*model(server), "--seeds", "1-15", "--retries", "0")
+    assert (done.code, len(server.requests)) == (1, 15)
+    assert "given up" not in done.err
