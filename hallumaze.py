@@ -4738,33 +4738,16 @@ def _play(
         on_result=console.trial,
         journal=journal,
     )
-    console.begin(len(providers) * len(plan.mazes) * plan.runs)
-    problem: BaseException | None = None
-    try:
-        runner.run_all()
-    except NotWiredError:
-        if not journal.finished:
-            journal.path.unlink()
-        raise
-    except BaseException as error:
-        problem = error
-    finally:
-        console.end()
-        journal.close()
-        for provider in providers:
-            provider.close()
-    for name in _STOPPING if problem else ():  # what is being saved is not interrupted again
-        signal.signal(name, signal.SIG_IGN)
+    run = journal.path.stem
+    console.begin(len(providers) * len(plan.mazes) * plan.runs - len(journal.finished))
+    problem = _run_all(runner, journal, console)
     for provider in runner.given_up:
         name = f"{provider.provider}/{provider.model}"
-        console.warn(console.say("given_up", model=name, run=journal.path.stem))
+        console.warn(console.say("given_up", model=name, run=run))
     if isinstance(problem, KeyboardInterrupt):
-        resume = journal.path.stem
-        console.warn(console.say("interrupted", count=len(runner.results), run=resume))
+        console.warn(console.say("interrupted", count=len(runner.results), run=run))
     if runner.results:
-        target = options.output or journal.path.with_name(
-            f"hallumaze_results_{journal.path.stem}.json"
-        )
+        target = options.output or journal.path.with_name(f"hallumaze_results_{run}.json")
         _save(runner.results, plan, target.resolve(), made_with, options, console)
     if isinstance(problem, KeyboardInterrupt):
         return EXIT_INTERRUPTED
@@ -4772,6 +4755,29 @@ def _play(
         raise problem
     failed = any(result.outcome == ERROR for result in runner.results)
     return EXIT_ERRORS if failed else EXIT_OK
+
+
+def _run_all(runner: BenchmarkRunner, journal: Journal, console: Console) -> BaseException | None:
+    """Play the trials; what ended them early, or None. What is saved after it is not interrupted.
+
+    Raises NotWiredError for a stub, and leaves no journal without a finished trial.
+    """
+    try:
+        runner.run_all()
+    except NotWiredError:
+        if not journal.finished:
+            journal.path.unlink()
+        raise
+    except BaseException as problem:
+        for name in _STOPPING:
+            signal.signal(name, signal.SIG_IGN)
+        return problem
+    finally:
+        console.end()
+        journal.close()
+        for provider in runner.providers:
+            provider.close()
+    return None
 
 
 def _check_output(options: argparse.Namespace) -> None:

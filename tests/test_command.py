@@ -43,11 +43,6 @@ SMALL = ("--size", "5", "--seed", "1")
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         running.answer = solution

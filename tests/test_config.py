@@ -18,11 +18,6 @@ OPENAI = {"provider": "openai", "model": "gpt-4o"}
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         yield running

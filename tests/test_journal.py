@@ -23,11 +23,6 @@ SEEDS = "0-39"
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         running.answer = solution

@@ -20,11 +20,6 @@ ALL_SIX = "ALPHA beta\tgamma ray, delta and epsilon; zeta"
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         yield running

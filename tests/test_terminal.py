@@ -33,11 +33,6 @@ OVERWRITE = "config.json exists. Overwrite it? (y/n) [n]:"
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    return Command(tmp_path)
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
         running.answer = solution
