@@ -3324,14 +3324,15 @@ class Journal:
             self.finished[trial] = result
 
     def _append(self, entry: Mapping[str, Any]) -> None:
-        line = json.dumps(_rounded(entry), sort_keys=True, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(_rounded(entry), sort_keys=True, ensure_ascii=False, allow_nan=False)
+        line = f"{text}\n".encode()
         try:
             if self._file is None:
-                self._file = self.path.open("ab")
-            start = self._file.tell()
+                self._file = self.path.open("ab", buffering=0)  # nothing waits in a buffer
+            start = os.fstat(self._file.fileno()).st_size
             try:
-                self._file.write(line.encode() + b"\n")
-                self._file.flush()
+                while line:
+                    line = line[self._file.write(line) :]
                 os.fsync(self._file.fileno())
             except OSError:
                 os.truncate(self.path, start)  # half a line would spoil the next one
