@@ -1868,7 +1868,7 @@ _PLAIN: dict[int, str | None] = {
     **dict.fromkeys(map(ord, "*`\\$\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff")),
 }
 _JAMO = re.compile("[\u1100-\u11ff]+")  # Korean in pieces, as some systems store it
-_THINK_TAG = re.compile(r"<(/?)think(?:ing)?>")
+_THINK_TAG = re.compile(r"<(/?)think(?:ing)?>", re.I)
 _ODD = re.compile(f"[\u1100-\u11ff{re.escape(''.join(map(chr, _PLAIN)))}]")
 _TEX_ARROW = re.compile(r"\\(?:long)?(?:right|left|up|down)arrow|\\to\b")
 _TEX_STYLE = re.compile(r"\\(?:text(?:bf|it|rm|tt)?|mathbf|mathrm|boxed) ?\{|\\[()\[\]]")
@@ -1887,7 +1887,7 @@ _DECORATION = r"[ >#+\-•·◦▪|\[\](){}\"'_:]*"
 # and the next STEP on the same line.
 _STEP_HEAD = re.compile(
     rf"{_DECORATION}(?:\d{{1,4}}[.)]{_DECORATION})?(?:(?:corrected|revised|수정|정정) )?"
-    r"(?:(?:step|단계|스텝) ?[#.]? ?"
+    r"(?:(?:step|단계|스텝) ?[#._]? ?"
     r"(?:(\d{1,9})|\[?n\]?(?![^\W_])|(?= ?[:|]))|(\d{1,9}) ?(?:단계|스텝))"
     r"(?![^\W_])(?: ?\([^()\d]{1,20}\))? ?[\])\"'}]? ?[:.|)\-–—]? ?"
 )
@@ -2055,7 +2055,7 @@ def read_signals(text: str) -> tuple[Signal, ...]:
 
 def _strip_reasoning(text: str) -> tuple[str, str, bool]:
     """(answer, reasoning, cut): thinking ends at the last </think>; unclosed, it is all."""
-    if "think" in text:
+    if "<" in text:
         text = _THINK_TAG.sub(lambda tag: f"<{tag[1]}think>", text)
     head, closed, tail = text.rpartition("</think>")
     reasoning, answer = (head, tail) if closed else ("", text)
