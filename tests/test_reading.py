@@ -1,7 +1,8 @@
 """What a person reads in an answer: every tolerance and every refusal, by hand.
 
 A case is a small text and what must come out of it. Only the keys that a case names are checked,
-so that one case holds one idea. `GENEROUS` are forms beyond what the format promises, read all the same.
+so that one case holds one idea. `GENEROUS` are forms beyond what the format promises, read all
+the same.
 """
 
 from __future__ import annotations
