@@ -2962,10 +2962,12 @@ def judge(answer: Answer, world: World) -> Metrics:
     """Verify an answer and score it. A pure function: the same input gives the same numbers."""
     walk = verify_steps(answer.steps, world)
     path = answer.final_path
-    if not walk.verdicts:
+    if walk.verdicts:
+        path_errors = _path_errors(path, world)
+    else:  # without a step, the moves of the path are the walk
         walk = verify_path(path, world, answer.path_confidence)
+        path_errors = walk.errors
     readable = bool(walk.verdicts)
-    path_errors = _path_errors(path, world)
     valid = not path_errors and path[:1] == (world.start,) and path[-1:] == (world.goal,)
     hc = max(walk.hallucinations, len(path_errors))
     fhr = walk.first_hallucination if walk.errors else next(iter(path_errors), -1)
