@@ -5132,7 +5132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
     for name in _STOPPING:  # a timeout or a lost terminal saves what Ctrl-C saves
-        signal.signal(name, signal.default_int_handler)
+        if signal.getsignal(name) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(name, signal.default_int_handler)
     named = bool(arguments) and arguments[0] in COMMANDS
     command = COMMANDS[arguments.pop(0)] if named else run_command
     try:

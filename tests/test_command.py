@@ -826,7 +826,8 @@ def test_a_user_s_own_mistake_is_an_error_record(command: Command) -> None:
     assert rows == {"x": (0, 1), "oracle": (1, 0)}
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])  # a person, or a timeout
+# a person, a timeout, a terminal that is gone
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_saves_what_was_finished(
     sent: signal.Signals, command: Command, server: Server
 ) -> None:
@@ -1128,3 +1129,21 @@ def test_runs_have_a_limit(command: Command) -> None:
     done = command("--runs", "1000000000000", *ORACLE)
     assert done.code == 2
     one_line(done, "--runs")
+
+
+def test_a_run_under_nohup_outlives_its_terminal(command: Command, server: Server) -> None:
+    server.script(Say(silence=1.0))
+    url = server.base_url("compatible")
+    args = ("--model", "compatible/slow", "--base-url", url, *SMALL)
+    argv = command.argv(*args, "--output", str(command.output))
+    process = subprocess.Popen(
+        ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *argv],
+        env=command.env(),
+        cwd=command.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    until(lambda: len(server.requests) == 1)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert len(json.loads(command.output.read_text("utf-8"))["results"]) == 1
