@@ -2,7 +2,8 @@
 # /// script
 # requires-python = ">=3.10"
 # dependencies = [
-#     "anthropic>=2,<3", "openai>=3,<4", "google-genai>=2.33,<4", "rich>=13,<16", "filelock>=3,<5"
+#     "anthropic>=2,<3", "openai>=3,<4", "google-genai>=2.33,<4", "rich>=13,<16", "filelock>=3,<5",
+#     "genai-prices>=0.1.13,<0.3", "scipy>=1.15,<2"
 # ]
 # ///
 """HalluMaze: when a language model is wrong, does it know, and does it get out again?
@@ -33,6 +34,7 @@ import argparse
 import csv
 import getpass
 import hashlib
+import html
 import importlib.util
 import io
 import json
@@ -48,16 +50,19 @@ import tempfile
 import time
 import unicodedata
 import warnings
+from array import array
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
-from functools import cached_property, lru_cache
-from itertools import islice, pairwise, product, takewhile, zip_longest
+from functools import cached_property, lru_cache, partial
+from itertools import accumulate, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
-from threading import local
-from typing import Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar
-from urllib.parse import quote, quote_plus, urlsplit
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, local
+from typing import Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar, cast
+from urllib.parse import urlsplit
 
 __version__ = "2.0.0"
 
@@ -67,7 +72,7 @@ __version__ = "2.0.0"
 
 BENCHMARK_VERSION = "1.1"  # whose metrics these are (the HalluMaze v1.1 document)
 SCHEMA_VERSION = 2  # of the result file
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 
 DIRECTIONS = "NESW"  # always listed in this order
 ARROWS = {"N": "↑", "E": "→", "S": "↓", "W": "←"}
@@ -78,6 +83,8 @@ _LETTER_OF = {move: letter for letter, move in MOVES.items()}
 STANDARD_SIZES = (5, 7, 9, 11)
 SMALLEST, LARGEST = 2, 201
 RETRIES, TIMEOUT_S = 4, 300.0  # of a call, unless the run says otherwise
+BATCH_WAIT_S = 24 * 3600.0  # the vendors' promise for a batch
+CONCURRENCY = 8  # calls of one model at once, unless the run says otherwise
 MIRAGES = ("trap", "balanced", "off")
 GROUPS = ("A", "B", "C")
 LANGUAGES = ("ko", "en")
@@ -100,12 +107,13 @@ ANSWERED, UNREADABLE, TRUNCATED, REFUSED, ERROR = (
 )
 
 # Exit codes of the command.
-EXIT_OK, EXIT_ERRORS, EXIT_USAGE = 0, 1, 2
+EXIT_OK, EXIT_ERRORS, EXIT_USAGE, EXIT_REGRESSION = 0, 1, 2, 3
 EXIT_NOT_WIRED, EXIT_LOCKED, EXIT_INTERRUPTED = 70, 75, 130
 
 Place = Hashable  # a place in any world: a cell of the maze
 Cell = tuple[int, int]
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 Message = dict[str, str]  # {"role": "user" or "assistant", "content": text}
 
 
@@ -505,7 +513,7 @@ class MazeEngine:
         if algorithm not in _CARVERS:
             raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, not {algorithm!r}")
         self.size = size
-        self.seed = random.SystemRandom().randrange(10**9) if seed is None else seed
+        self.seed = _fresh_seed() if seed is None else seed
         self.algorithm = algorithm
         self._walls = self._generate()
         self.solution_path = self._solve()
@@ -803,6 +811,34 @@ class MazeEngine:
         }
 
 
+def _fresh_seed() -> int:
+    return random.SystemRandom().randrange(10**9)
+
+
+class Mazes(Sequence[MazeEngine]):
+    """The mazes of these seeds, each generated when it is asked for: any number takes no room.
+
+    A seed that is None is drawn here, and recorded in `seeds`.
+    """
+
+    def __init__(self, size: int, seeds: Iterable[int | None], algorithm: str = "dfs") -> None:
+        self.size = size
+        self.seeds = [_fresh_seed() if seed is None else seed for seed in seeds]
+        self.algorithm = algorithm
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __getitem__(self, k: Any) -> Any:
+        return _maze(self.size, self.seeds[k], self.algorithm)
+
+
+# Models that play side by side come to the same maze one soon after the other.
+@lru_cache(maxsize=16)
+def _maze(size: int, seed: int, algorithm: str) -> MazeEngine:
+    return MazeEngine(size, seed, algorithm)
+
+
 def is_dead_end(world: World, place: Place) -> bool:
     """Whether a place has exactly one way out and is neither start nor goal."""
     return len(world.neighbours(place)) == 1 and place not in (world.start, world.goal)
@@ -831,12 +867,19 @@ def path_text(path: Iterable[Any]) -> str:
 # =================================================================================================
 
 
+BYTES_PER_TOKEN = 2.2  # of a prompt, as Qwen 2.5's tokenizer counts it, in both languages
+
+
 class Prompt(NamedTuple):
     """What is sent: the system message, the user message, and the SHA-256 (hex) of both."""
 
     system: str
     user: str
     sha256: str
+
+    def tokens(self) -> int:
+        """About how many tokens it has; tokenizers differ by a third or so."""
+        return round(len(f"{self.system}{self.user}".encode()) / BYTES_PER_TOKEN)
 
 
 class PromptBuilder:
@@ -868,8 +911,16 @@ class PromptBuilder:
             "FINAL_PATH: (0,0)→(r,c)→...→(N-1,N-1)",
         ]
         user = "\n".join(lines)
-        digest = hashlib.sha256(f"{words['system']}\0{user}".encode()).hexdigest()
-        return Prompt(words["system"], user, digest)
+        return Prompt(words["system"], user, chain_sha256(words["system"], user))
+
+
+def chain_sha256(*texts: str) -> str:
+    """The SHA-256 (hex) of a prompt (its system and user message), or of one (its SHA-256) with
+    the answer to it and the message after that."""
+    digest = texts[0]
+    for text in texts[1:]:
+        digest = hashlib.sha256(f"{digest}\0{text}".encode()).hexdigest()
+    return digest
 
 
 # =================================================================================================
@@ -887,6 +938,7 @@ class Reply:
     `usage` counts tokens alike for all vendors: `input` includes cached ones and `output` includes
     reasoning; None where the server is silent. `params_sent` holds what was really sent, and under
     "dropped" what the server rejected before. `latency_s` is the time of the answered request.
+    `cost_usd` is None where the price of the model, or what it used, is not known.
     """
 
     text: str
@@ -897,6 +949,25 @@ class Reply:
     params_sent: Mapping[str, object] = field(default_factory=dict)
     latency_s: float = 0.0
     request_id: str = ""
+    cost_usd: float | None = None
+
+
+class TrialKey(NamedTuple):
+    """What a stored answer may be looked up by: the id of its trial, and which repeat it is."""
+
+    id: str = ""
+    run: int = 1
+
+
+NO_KEY = TrialKey()
+
+
+class Request(NamedTuple):
+    """A question that goes with a batch: the first turn of a conversation."""
+
+    system: str
+    user: str
+    max_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -923,6 +994,10 @@ VENDORS: Mapping[str, Vendor] = {
     "deepseek": Vendor("https://api.deepseek.com", ("DEEPSEEK_API_KEY",), "deepseek-reasoner"),
     "compatible": Vendor("", ("COMPATIBLE_API_KEY",)),
 }
+DEFAULT_MODELS = {name: vendor.model for name, vendor in VENDORS.items() if vendor.model}
+CALLS_NOBODY = ("reference", "replay", "human")  # without a server: they cost nothing
+BATCHES = ("anthropic", "openai", "google")
+BATCH_DISCOUNT = 0.5  # of the list price, at all three
 
 
 def _vendor(provider: str) -> Vendor:
@@ -1055,13 +1130,22 @@ _SECRETS = (
 )
 
 
+def _without(text: str, secret: str) -> str:
+    """`text` without a secret, however it is written: %2B, \\/, \\u002b, &#43;, &lt;."""
+
+    def forms(c: str) -> str:
+        code, name = f"{ord(c):x}", html.escape(c)
+        named = "" if name == c else f"|{name}"  # twice the same would be tried without an end
+        coded = rf"%(?:25){{0,2}}{code}|\\{{1,8}}[ux]0{{0,4}}{code}|&#(?:x0*{code}|0*{ord(c)});"
+        return rf"(?:\\{{0,8}}{re.escape(c)}{named}|(?i:{coded}))"
+
+    return re.sub("".join(map(forms, secret)), "***", text)
+
+
 def scrub(text: str, *secrets: str) -> str:
     """`text` without the secrets, however they are quoted, and without what looks like a key."""
     for secret in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
-        forms = {secret, quote(secret, ""), quote_plus(secret), repr(secret)[1:-1]}
-        forms.add(json.dumps(secret)[1:-1])
-        for form in sorted(forms, key=len, reverse=True):
-            text = text.replace(form, "***")
+        text = _without(text, secret)
     for pattern in _SECRETS:
         text = pattern.sub(r"\1***", text)
     return text
@@ -1094,10 +1178,37 @@ def _count(thing: Any, *path: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _sum(*counts: int | None) -> int | None:
-    """The sum of the counts that are known; None when none is."""
-    known = [c for c in counts if c is not None]
-    return sum(known) if known else None
+def _sum(*numbers: N | None) -> N | None:
+    """The sum of the counts or costs that are known; None when none is."""
+    known = [n for n in numbers if n is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def price_usd(
+    provider: str, model: str, base_url: str, usage: Mapping[str, int | None]
+) -> float | None:
+    """What the tokens cost, in USD, at the list price that the package genai-prices knows.
+
+    None for a model that it does not know, for a server that does not tell what was used, and
+    without the package. A model of `compatible` is looked up by the address of its server.
+    """
+    read, written = usage.get("input"), usage.get("output")
+    if read is None or written is None:
+        return None
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:
+        return None
+    cached = min(usage.get("cached") or 0, read)
+    used = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached)
+    try:
+        if provider in DEFAULT_MODELS:
+            priced = calc_price(used, model, provider_id=provider)
+        else:
+            priced = calc_price(used, model, provider_api_url=base_url)
+    except (LookupError, ValueError):
+        return None
+    return float(priced.total_price)
 
 
 def _blocks(content: Any) -> tuple[str, str]:
@@ -1136,6 +1247,68 @@ def _reply(content: Any, finish: Any, usage: Sequence[int | None], source: Any) 
     )
 
 
+class _BatchError(Exception):
+    """What a batch says went wrong, in the form of an SDK's exception."""
+
+    def __init__(self, words: str, status: int | None, code: str | None = None) -> None:
+        super().__init__(words)
+        self.status_code = status
+        self.code = code
+
+
+_ANTHROPIC_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_GOOGLE_STATUS = {1: 409, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}  # gRPC
+
+
+def _anthropic_row(result: Any) -> Any:
+    """The message of a request of a batch, or an exception that tells why there is none."""
+    kind = _dig(result, "type")
+    if kind == "succeeded":
+        return _dig(result, "message")
+    error = _dig(result, "error", "error")
+    name = _dig(error, "type")
+    words = _dig(error, "message") or f"the batch ended without an answer to this: {kind}"
+    return _BatchError(words, _ANTHROPIC_STATUS.get(name, 504 if error is None else 500), name)
+
+
+def _openai_row(row: Mapping[str, Any]) -> Any:
+    """The same for openai."""
+    status = _dig(row, "response", "status_code")
+    if status == 200:
+        return _dig(row, "response", "body")
+    error = _dig(row, "error") or _dig(row, "response", "body", "error")
+    return _BatchError(str(_dig(error, "message")), status or 504, _dig(error, "code"))
+
+
+def _google_row(answer: Any) -> Any:
+    """The same for google."""
+    if (response := _dig(answer, "response")) is not None:
+        return response
+    code = _count(answer, "error", "code") or 13
+    return _BatchError(str(_dig(answer, "error", "message")), _GOOGLE_STATUS.get(code, code))
+
+
+def _snake_case(value: Any) -> Any:
+    """Google's JSON with the names that its SDK gives to the fields."""
+    if isinstance(value, Mapping):
+        return {
+            re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key).lower(): _snake_case(item)
+            for key, item in value.items()
+        }
+    return [_snake_case(item) for item in value] if isinstance(value, list) else value
+
+
 def _read_anthropic(message: Any) -> Reply:
     usage = _dig(message, "usage")
     cached = _count(usage, "cache_read_input_tokens")
@@ -1157,7 +1330,7 @@ def _read_openai(completion: Any) -> Reply:
     if message is None:  # some servers send their error with status 200
         error = _dig(completion, "error")
         words = _dig(error, "message") or error or "no reason given"
-        raise ProviderError(f"it answered without any choice: {one_line(str(words))}", None, True)
+        raise ProviderError(f"it answered without any choice: {words}", None, True)
     counts = (
         _count(usage, "prompt_tokens"),
         _count(usage, "completion_tokens"),
@@ -1256,14 +1429,17 @@ _PACKAGES = {"anthropic": "anthropic", "google": "google-genai"}
 
 def require_package(provider: str) -> None:
     """Raise UsageError when the SDK of a built-in provider is not installed; imports none."""
-    if provider in VENDORS:
-        package = _PACKAGES.get(provider, "openai")
-        try:
-            found = importlib.util.find_spec(package.replace("google-", "google."))
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
-            raise UsageError(f"{provider} needs a package: pip install {package}")
+    package = _PACKAGES.get(provider, "openai")
+    if provider in VENDORS and not is_installed(package.replace("google-", "google.")):
+        raise UsageError(f"{provider} needs a package: pip install {package}")
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module could be imported; it is not."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
 
 
 def _import_sdk(module: str, package: str) -> Any:
@@ -1316,18 +1492,36 @@ class LLMProvider:
         if self.base_url and not host:
             raise UsageError(f"the base URL of {provider} must begin with http:// or https://")
         self.max_tokens: int | None = None  # of this model alone; None: as the run says
+        self.concurrency: int | None = None  # likewise
+        self.rate_limits = 0  # how often the server has answered 429
+        self.stored: Callable[[TrialKey, str], Reply | None] | None = None  # answers for replay
         self._key_names = " or ".join(vendor.key_names)
         self._limit_name = (
             "max_completion_tokens" if host.endswith("api.openai.com") else vendor.limit_name
         )
         self._dropped: set[str] = set()  # what this server has rejected so far
         self._not_before = 0.0  # no request is sent before: Retry-After
+        self._clients: dict[str, Any] = {}
+        self._lock = Lock()  # of the clients
         self._thread = local()  # .sent: when this thread's last request left
 
     # ---- what everybody calls
 
-    def complete(self, system: str, messages: Sequence[Message], max_tokens: int) -> Reply:
+    @property
+    def name(self) -> str:
+        """PROVIDER/MODEL, as the console and the errors call it."""
+        return f"{self.provider}/{self.model}"
+
+    def complete(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        max_tokens: int,
+        trial: TrialKey = NO_KEY,
+    ) -> Reply:
         """The model's answer to a conversation.
+
+        trial: what it is asked for, for a provider that keeps answers by it.
 
         Raises ProviderError when the call failed for reasons outside the model, NotWiredError for
         a stub, UsageError for a missing key or package. None of them ever carries a key, nor a
@@ -1339,6 +1533,7 @@ class LLMProvider:
             raise UsageError(f"there is no provider {self.provider}: LLMProvider has no {name}")
         turns = getattr(call, "takes_turns", False)
         prompt = [dict(m) for m in messages] if turns else flatten(messages)
+        self._thread.trial = trial
         started = time.monotonic()
         result = self._guarded(lambda: call(prompt, max_tokens, system))
         if isinstance(result, str):
@@ -1349,22 +1544,34 @@ class LLMProvider:
         if not isinstance(result, Reply):
             kind = type(result).__name__
             raise ProviderError(f"{self.provider}: {name} returned {kind} instead of a string")
+        seconds = result.latency_s or time.monotonic() - started
+        return self._finished(replace(result, latency_s=seconds))
+
+    def _finished(self, reply: Reply, discount: float = 1.0) -> Reply:
+        """A reply that may be stored, with what it cost."""
+        cost = self.price(reply.usage)
         return replace(
-            result,
-            text=self._keepable(result.text),
-            reasoning=self._keepable(result.reasoning),
-            finish_reason=one_line(self._keepable(result.finish_reason)),
-            request_id=one_line(self._keepable(result.request_id)),
-            latency_s=result.latency_s or time.monotonic() - started,
+            reply,
+            text=self._keepable(reply.text),
+            reasoning=self._keepable(reply.reasoning),
+            finish_reason=one_line(self._keepable(reply.finish_reason)),
+            request_id=one_line(self._keepable(reply.request_id)),
+            cost_usd=reply.cost_usd if cost is None else cost * discount,
         )
+
+    def price(self, usage: Mapping[str, int | None]) -> float | None:
+        """What these tokens of this model cost, in USD; None when it is not known."""
+        if self.provider in CALLS_NOBODY:
+            return 0.0
+        return price_usd(self.provider, self.model, self.base_url, usage)
 
     def _keepable(self, text: str) -> str:
         """A server's text without the key, should it echo it, and without what no file can hold."""
-        return _storable(text.replace(self.api_key, "***") if len(self.api_key) >= 8 else text)
+        return _storable(_without(text, self.api_key) if len(self.api_key) >= 8 else text)
 
     def list_models(self) -> list[str]:
         """The ids of all models that the vendor offers for this key, sorted."""
-        return self._guarded(lambda: sorted(self._model_ids()))
+        return self._guarded(lambda: sorted(map(self._keepable, self._model_ids())))
 
     def check(self) -> Reply:
         """Prove key and model with the cheapest call; an answer cut short is a success.
@@ -1372,7 +1579,7 @@ class LLMProvider:
         Some models refuse to begin an answer that cannot be ended: they are asked for a longer one.
         """
         hello: Message = {"role": "user", "content": "Hi"}
-        if self.provider == "reference":
+        if self.provider in CALLS_NOBODY:
             return Reply("")
         for max_tokens in (1, 16):
             try:
@@ -1384,65 +1591,97 @@ class LLMProvider:
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
-        for name in ("_anthropic", "_openai", "_google"):
-            if client := self.__dict__.pop(name, None):
-                client.close()
+        with self._lock:
+            while self._clients:
+                self._clients.popitem()[1].close()
 
     # ---- one method for each vendor
 
     @takes_turns
     def _call_anthropic(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
-        client, messages = self._anthropic, _turns(prompt)
+        client = self._anthropic
 
         def post(params: dict[str, Any]) -> Any:
-            extra = {k: params.pop(k) for k in ("temperature",) if k in params}
-            if effort := params.pop("reasoning_effort", None):
-                params["output_config"] = {"effort": effort}
-            if system:
-                params["system"] = system
+            body = self._anthropic_body(params, _turns(prompt), system)
+            extra = {k: body.pop(k) for k in ("temperature",) if k in body}
             # Without an explicit timeout the SDK refuses a large max_tokens.
-            return client.messages.create(
-                messages=messages, extra_body=extra, timeout=self.timeout, **params
-            )
+            return client.messages.create(extra_body=extra, timeout=self.timeout, **body)
 
         return self._exchange(post, _read_anthropic, max_tokens)
 
+    @staticmethod
+    def _anthropic_body(
+        params: Mapping[str, Any], messages: Sequence[Message], system: str
+    ) -> dict[str, Any]:
+        body = {**params, "messages": messages}
+        if effort := body.pop("reasoning_effort", None):
+            body["output_config"] = {"effort": effort}
+        return {**body, "system": system} if system else body
+
     @takes_turns
     def _call_openai(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
-        client, messages = self._openai, _turns(prompt)
-        if system:
-            messages = [{"role": "system", "content": system}, *messages]
+        client = self._openai
 
         def post(params: dict[str, Any]) -> Any:
-            return client.chat.completions.create(messages=messages, **params)
+            body = self._openai_body(params, _turns(prompt), system)
+            return client.chat.completions.create(**body)
 
         return self._exchange(post, _read_openai, max_tokens)
+
+    @staticmethod
+    def _openai_body(
+        params: Mapping[str, Any], messages: Sequence[Message], system: str
+    ) -> dict[str, Any]:
+        first = [{"role": "system", "content": system}] if system else []
+        return {**params, "messages": [*first, *messages]}
 
     _call_deepseek = _call_compatible = _call_openai
 
     @takes_turns
     def _call_google(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
         client = self._google
-        roles = {"user": "user", "assistant": "model"}
-        contents = [
-            {"role": roles[m["role"]], "parts": [{"text": m["content"]}]} for m in _turns(prompt)
-        ]
 
         def post(params: dict[str, Any]) -> Any:
-            model = params.pop("model")
-            if effort := params.pop("reasoning_effort", None):
-                params["thinking_config"] = _thinking_config(model, effort)
-            if system:
-                params["system_instruction"] = system
-            return client.models.generate_content(model=model, contents=contents, config=params)
+            body = self._google_body(params, _turns(prompt), system)
+            # The SDK repeats no call whose connection was cut.
+            body["config"]["http_options"] = {"retry_options": {"attempts": 1}}
+            call = partial(client.models.generate_content, model=self.model, **body)
+            return self._repeated(call, lambda error: error.retryable)
 
         return self._exchange(post, _read_google, max_tokens)
+
+    @staticmethod
+    def _google_body(
+        params: Mapping[str, Any], messages: Sequence[Message], system: str
+    ) -> dict[str, Any]:
+        config = dict(params)
+        model = config.pop("model")
+        if effort := config.pop("reasoning_effort", None):
+            config["thinking_config"] = _thinking_config(model, effort)
+        if system:
+            config["system_instruction"] = system
+        roles = {"user": "user", "assistant": "model"}
+        contents = [{"role": roles[m["role"]], "parts": [{"text": m["content"]}]} for m in messages]
+        return {"contents": contents, "config": config}
 
     @takes_turns
     def _call_reference(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
         task = _read_task(_turns(prompt)[0]["content"])
         text = REFERENCE_AGENTS[self.model](task)
         return Reply(text, finish_reason="end", usage=dict.fromkeys(USAGE_KEYS, 0))
+
+    @takes_turns
+    def _call_replay(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
+        if self.stored is None:
+            raise NotImplementedError
+        contents = [turn["content"] for turn in _turns(prompt)]
+        trial = self._thread.trial
+        if len(contents) > 1:  # the id of a trial names its first answer only
+            trial = TrialKey("", trial.run)
+        reply = self.stored(trial, chain_sha256(system, *contents))
+        if reply is None:
+            raise ProviderError("there is no stored answer to this prompt")
+        return replace(reply, usage=dict.fromkeys(USAGE_KEYS, 0))
 
     # ---- parameters: negotiated once, remembered, recorded
 
@@ -1467,8 +1706,7 @@ class LLMProvider:
                 if name is None or name in given_up:
                     raise
             given_up.add(name)
-            self._dropped.add(name)
-            self._limit_name = _OTHER_LIMIT.get(name, self._limit_name)
+            self._drop(name)
         seconds = time.monotonic() - self._thread.sent
         if isinstance(answer, str):  # what the SDKs make of a web page
             raise ProviderError(_NO_JSON)
@@ -1476,18 +1714,182 @@ class LLMProvider:
             reply = read(answer)
         except (TypeError, LookupError, AttributeError):
             raise ProviderError(_STRANGE) from None
-        params["dropped"] = sorted(self._dropped)
+        params["dropped"] = sorted(self._dropped - params.keys())
         return replace(reply, params_sent=params, latency_s=seconds)
+
+    def _drop(self, name: str) -> None:
+        """Send a parameter no more; a limit is sent under its other name."""
+        self._dropped.add(name)
+        self._limit_name = _OTHER_LIMIT.get(name, self._limit_name)
+
+    # ---- batches: many requests at once, answered within a day, for half the price
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the vendor has a batch interface that is spoken here."""
+        return self.provider in BATCHES
+
+    def submit_batch(self, requests: Mapping[str, Request]) -> str:
+        """Send requests by their ids (up to 64 letters, digits, - and _): the id of the batch.
+
+        Raises ProviderError. Nobody knows whether a batch whose submission was cut was taken, so
+        only one that was plainly refused is submitted again.
+        """
+        submit = partial(getattr(self, f"_submit_{self.provider}"), requests)
+        return str(
+            self._guarded(lambda: self._repeated(submit, lambda e: e.status in RETRY_STATUS))
+        )
+
+    def collect_batch(
+        self, batch: str, max_tokens: int
+    ) -> dict[str, Reply | ProviderError | None] | None:
+        """What became of the requests of a batch, by their ids; None while it is at work.
+
+        max_tokens: of its requests. A request that is None was refused for a parameter that the
+        next batch does without; one that the batch says nothing of is missing. Raises
+        ProviderError.
+        """
+        collect = getattr(self, f"_collect_{self.provider}")
+        return self._guarded(lambda: self._sorted_out(collect(batch), max_tokens))
+
+    def _sorted_out(
+        self, rows: Iterable[tuple[str, Any]] | None, max_tokens: int
+    ) -> dict[str, Reply | ProviderError | None] | None:
+        """The rows of a batch, (id, answer or exception), as replies and errors."""
+        if rows is None:
+            return None
+        params, dropped = self._params(max_tokens), set(self._dropped)
+        sent = {**params, "dropped": sorted(dropped)}
+        sorted_out: dict[str, Reply | ProviderError | None] = {}
+        for key, found in rows:
+            name = _rejected(found, params) if isinstance(found, Exception) else None
+            if name and name not in dropped:
+                self._drop(name)
+                sorted_out[str(key)] = None
+            else:
+                sorted_out[str(key)] = self._batch_reply(found, sent)
+        return sorted_out
+
+    def _batch_reply(self, found: Any, sent: Mapping[str, object]) -> Reply | ProviderError:
+        if isinstance(found, Exception):
+            return self._failure(found)
+        readers = {"anthropic": _read_anthropic, "google": _read_google}
+        try:
+            reply = readers.get(self.provider, _read_openai)(found)
+        except (TypeError, LookupError, AttributeError):
+            return self._failure(ProviderError(_STRANGE))
+        except ProviderError as error:
+            return self._failure(error)
+        return self._finished(replace(reply, params_sent=sent), BATCH_DISCOUNT)
+
+    def _bodies(
+        self,
+        requests: Mapping[str, Request],
+        shape: Callable[[Mapping[str, Any], Sequence[Message], str], dict[str, Any]],
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        for key, request in requests.items():
+            turns = [{"role": "user", "content": request.user}]
+            yield key, shape(self._params(request.max_tokens), turns, request.system)
+
+    def _submit_anthropic(self, requests: Mapping[str, Request]) -> str:
+        client = self._anthropic.with_options(max_retries=0)
+        bodies = self._bodies(requests, self._anthropic_body)
+        entries = [{"custom_id": key, "params": body} for key, body in bodies]
+        return str(client.messages.batches.create(requests=entries, timeout=self.timeout).id)
+
+    def _collect_anthropic(self, batch: str) -> list[tuple[str, Any]] | None:
+        batches = self._anthropic.messages.batches
+        if batches.retrieve(batch).processing_status != "ended":
+            return None
+        return [(row.custom_id, _anthropic_row(row.result)) for row in batches.results(batch)]
+
+    def _submit_openai(self, requests: Mapping[str, Request]) -> str:
+        path = "/v1/chat/completions"
+        lines = [
+            json.dumps({"custom_id": key, "method": "POST", "url": path, "body": body})
+            for key, body in self._bodies(requests, self._openai_body)
+        ]
+        data = ("hallumaze.jsonl", "\n".join(lines).encode())
+        file = self._openai.files.create(file=data, purpose="batch")
+        create = self._openai.with_options(max_retries=0).batches.create
+        return str(create(input_file_id=file.id, endpoint=path, completion_window="24h").id)
+
+    def _collect_openai(self, batch: str) -> list[tuple[str, Any]] | None:
+        found = self._openai.batches.retrieve(batch)
+        if found.status not in ("completed", "failed", "expired", "cancelled"):
+            return None
+        if found.status == "failed":
+            fault = (_dig(found, "errors", "data") or [None])[0]
+            words = f"the batch failed: {_dig(fault, 'message') or 'no reason given'}"
+            raise _BatchError(words, 400, _dig(fault, "code"))
+        files = [f for f in (found.output_file_id, found.error_file_id) if f]
+        rows = [
+            json.loads(line)
+            for file in files
+            for line in self._openai.files.content(file).content.split(b"\n")
+            if line.strip()
+        ]
+        return [(row["custom_id"], _openai_row(row)) for row in rows]
+
+    def _submit_google(self, requests: Mapping[str, Request]) -> str:
+        bodies = self._bodies(requests, self._google_body)
+        entries = [{**body, "metadata": {"custom_id": key}} for key, body in bodies]
+        config = {
+            "display_name": "hallumaze",
+            "http_options": {"retry_options": {"attempts": 1}, **self._google_batches},
+        }
+        return str(self._google.batches.create(model=self.model, src=entries, config=config).name)
+
+    def _collect_google(self, batch: str) -> list[tuple[str, Any]] | None:
+        config, job = {"http_options": self._google_batches}, None
+        try:
+            job = self._google.batches.get(name=batch, config=config)
+        except Exception as error:
+            # The SDK's types trip over an error with details; the others' answers are paid for.
+            if "ValidationError" not in _kinds(error):
+                raise
+            told = _snake_case(json.loads(self._thread.batch))["metadata"]
+            name = {"name": told["state"].replace("BATCH_", "JOB_")}
+            job = {"state": name, "dest": _dig(told, "output", "inlined_responses")}
+        state = str(_dig(job, "state", "name"))
+        if state in ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"):
+            raise _BatchError(f"the batch ended as {state}", 400)
+        answers = _dig(job, "dest", "inlined_responses")
+        if answers is None and "SUCCEEDED" not in state:
+            return None
+        return [(_dig(a, "metadata", "custom_id"), _google_row(a)) for a in answers or ()]
+
+    @property
+    def _google_batches(self) -> dict[str, str]:
+        """Google's own batches are found under v1beta only, which the SDK does not assume."""
+        return {"api_version": "v1beta"} if self.base_url == VENDORS["google"].base_url else {}
 
     # ---- the SDKs: their clients, made when first used
 
-    @cached_property
+    def _client(self, name: str, make: Callable[[], Any]) -> Any:
+        """The client of that name, one for all threads."""
+        with self._lock:
+            if name not in self._clients:
+                self._clients[name] = make()
+            return self._clients[name]
+
+    @property
     def _anthropic(self) -> Any:
+        return self._client("anthropic", self._make_anthropic)
+
+    @property
+    def _openai(self) -> Any:
+        return self._client("openai", self._make_openai)
+
+    @property
+    def _google(self) -> Any:
+        return self._client("google", self._make_google)
+
+    def _make_anthropic(self) -> Any:
         sdk = _import_sdk("anthropic", "anthropic")
         return sdk.Anthropic(**self._client_options(sdk))
 
-    @cached_property
-    def _openai(self) -> Any:
+    def _make_openai(self) -> Any:
         sdk = _import_sdk("openai", "openai")
         return sdk.OpenAI(**self._client_options(sdk))
 
@@ -1501,8 +1903,7 @@ class LLMProvider:
             "http_client": sdk.DefaultHttpxClient(event_hooks=self._hooks()),
         }
 
-    @cached_property
-    def _google(self) -> Any:
+    def _make_google(self) -> Any:
         import logging
 
         sdk = _import_sdk("google.genai", "google-genai")
@@ -1511,7 +1912,8 @@ class LLMProvider:
         options: dict[str, Any] = {
             "base_url": self.base_url,
             "timeout": max(1, round(self.timeout * 1000)),
-            "client_args": {"event_hooks": self._hooks()},
+            # Sent on to another host, its header would take the key there.
+            "client_args": {"event_hooks": self._hooks(), "follow_redirects": False},
             "retry_options": {
                 "attempts": self.max_retries + 1,
                 "http_status_codes": list(RETRY_STATUS),
@@ -1522,6 +1924,18 @@ class LLMProvider:
         if self.base_url != VENDORS["google"].base_url:
             options["base_url"], options["api_version"] = _google_address(self.base_url)
         return sdk.Client(api_key=self._key(), vertexai=False, http_options=options)
+
+    def _repeated(self, call: Callable[[], T], again: Callable[[ProviderError], bool]) -> T:
+        """Call, and again what may be called again, after the waits of openai's and anthropic's
+        SDKs."""
+        for attempt in range(self.max_retries):
+            try:
+                return call()
+            except Exception as error:
+                if not again(self._failure(error)):
+                    raise
+            time.sleep(min(0.5 * 2**attempt, 8.0) * random.uniform(0.75, 1))
+        return call()
 
     def _key(self) -> str:
         if self.api_key or self.provider == "compatible":
@@ -1548,32 +1962,46 @@ class LLMProvider:
 
     def _before_request(self, _request: Any) -> None:
         # google's SDK ignores Retry-After, and other threads would run into the same limit.
-        time.sleep(max(0.0, self._not_before - time.monotonic()))
+        until = 0.0
+        while self._not_before > until:  # it may be put off while this waits
+            until = self._not_before
+            time.sleep(max(0.0, until - time.monotonic()))
         self._thread.sent = time.monotonic()
 
     def _after_headers(self, response: Any) -> None:
         """Bound the time of the body, and the wait before the SDK's next try."""
-        response.iter_raw = self._in_time(response.iter_raw)
-        if response.status_code < 400:
+        late = sys.modules[type(response).__module__.partition(".")[0]].ReadTimeout
+        response.iter_raw = self._in_time(response.iter_raw, late)
+        of_a_batch = "/batches/" in str(response.url)
+        if response.status_code < 400 and not of_a_batch:
             return
         response.read()
+        if response.status_code < 400:
+            self._thread.batch = response.text
+            return
         if response.status_code == 429 and "insufficient_quota" in response.text:
             response.headers["x-should-retry"] = "false"
             return
+        self.rate_limits += response.status_code == 429
         wait = _retry_after(response.headers, response.text)
         if wait is not None:
             response.headers.pop("retry-after-ms", None)
             response.headers["retry-after"] = f"{wait:g}"
             self._not_before = max(self._not_before, time.monotonic() + wait)
 
-    def _in_time(self, chunks: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
-        """Let a body end in time: a server that sends blanks while it works never times out."""
+    def _in_time(
+        self, chunks: Callable[..., Iterator[bytes]], late: type[Exception]
+    ) -> Callable[..., Iterator[bytes]]:
+        """Let a body end in time: a server that sends blanks while it works never times out.
+
+        late: the exception that the SDK takes for a timeout of its own.
+        """
         deadline = self._thread.sent + self.timeout
 
         def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
             for chunk in chunks(chunk_size):
                 if time.monotonic() > deadline:
-                    raise TimeoutError
+                    raise late("the body took too long")
                 yield chunk
 
         return bounded
@@ -1607,9 +2035,7 @@ class LLMProvider:
             text = f"{self._fill_in(what)} (HTTP {status}: {words})"
         else:
             text, retryable = self._without_status(error, words)
-        return ProviderError(
-            scrub(f"{self.provider}/{self.model}: {text}", self.api_key), status, retryable
-        )
+        return ProviderError(scrub(f"{self.name}: {text}", self.api_key), status, retryable)
 
     def _without_status(self, error: Exception, words: str) -> tuple[str, bool]:
         """(text, retryable) for a call that no server answered properly."""
@@ -3143,13 +3569,13 @@ def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world:
 
 def _rounded(value: Any) -> Any:
     """The value with every float at 6 places and every tuple a list, ready for JSON."""
+    if value is None or isinstance(value, (str, int)):
+        return value
     if isinstance(value, float):
         return round(value, 6)
-    if isinstance(value, Mapping):
-        return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_rounded(item) for item in value]
-    return value
+    return {key: _rounded(item) for key, item in value.items()}
 
 
 @dataclass(slots=True)
@@ -3207,9 +3633,17 @@ class BenchmarkResult:
     params_sent: dict[str, Any] = field(default_factory=dict)
     latency_s: float | None = None
     request_id: str = ""
+    cost_usd: float | None = None
+    earlier_attempts: dict[str, Any] | None = None
+    batch_id: str = ""
     error: str | None = None
     error_retryable: bool | None = None
     timestamp: str = ""
+    trial_id: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its fields by name; what they hold is not copied."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def score_answer(
@@ -3259,33 +3693,47 @@ def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
         "reasoning_signals": declared_kinds(read_signals(reasoning)),
         "finish_reason": reply.finish_reason,
         "usage": dict(reply.usage),
+        "cost_usd": reply.cost_usd,
         "params_sent": dict(reply.params_sent),
         "latency_s": reply.latency_s,
         "request_id": reply.request_id,
     }
 
 
+# -- the journal ----------------------------------------------------------------------------------
+
+
 class Journal:
     """What a run has finished: a JSON line a trial, behind a first line with the run's settings.
 
     Lines are appended and flushed to the disk, never changed: a run that is killed loses at most
-    the line that it was writing.
+    the line that it was writing. Of a trial only its place in the file is held, so that a run of
+    any length needs little memory. A trial's number is its place in the order of results.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
-        self.path = path
+    def __init__(self, header: Mapping[str, Any], file: BinaryIO, path: Path = Path()) -> None:
         self.header = header
+        self.path = path
         self.torn = False  # whether a last line was dropped that had never been finished
-        self.finished: dict[str, BenchmarkResult] = {}  # by trial id, errors left out
-        self._file: BinaryIO | None = None
+        self.finished: dict[int, str] = {}  # trial ids by number, errors left out
+        self.batches: dict[int, str] = {}  # by number: the batch whose answer is still to come
+        self.cost_usd = 0.0  # of every attempt, those that ended as errors included
+        self._failed: dict[int, dict[str, Any]] = {}  # by number: what its attempts used in vain
+        self._places: dict[int, tuple[int, int]] = {}  # by number: offset and length of its line
+        self._file = file
 
     @classmethod
     def create(cls, path: Path, header: Mapping[str, Any]) -> Journal:
         """A new journal; raises FileExistsError for a path that is taken, and HalluMazeError."""
         path.open("xb").close()
-        journal = cls(path, header)
-        journal._append(header)
+        journal = cls(header, path.open("a+b", buffering=0), path)  # nothing waits in a buffer
+        journal._append([header])
         return journal
+
+    @classmethod
+    def temporary(cls) -> Journal:
+        """One that is gone when it is closed."""
+        return cls({}, tempfile.TemporaryFile(buffering=0))
 
     @classmethod
     def load(cls, path: Path) -> Journal:
@@ -3293,54 +3741,136 @@ class Journal:
 
         Raises UsageError, which names the line, for damage anywhere else; OSError.
         """
-        raw = path.read_bytes()
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if not whole:
-            raise UsageError(f"{path}: the run had not begun: there is nothing to resume")
-        first, *lines = whole[:-1].split(b"\n")
-        journal = cls(path, _journal_line(path, 1, first))
-        journal.torn = len(whole) < len(raw)
-        for number, line in enumerate(lines, 2):
-            entry = _journal_line(path, number, line)
-            try:
-                result = BenchmarkResult(**entry["result"])
-                journal._keep(entry["id"], result)
-            except (KeyError, TypeError):
-                raise UsageError(f"{path}: line {number} is no trial of a journal") from None
+        whole = 0
+        with path.open("rb") as lines:
+            first = lines.readline()
+            if not first.endswith(b"\n"):
+                raise UsageError(f"{path}: the run had not begun: there is nothing to resume")
+            journal = cls(_journal_line(path, 1, first), path.open("a+b", buffering=0), path)
+            whole += len(first)
+            for number, line in enumerate(lines, 2):
+                journal.torn = not line.endswith(b"\n")
+                if not journal.torn:
+                    journal._take(_journal_line(path, number, line), number, whole, len(line))
+                    whole += len(line)
         if journal.torn:
-            os.truncate(path, len(whole))
+            os.truncate(path, whole)
         return journal
 
-    def add(self, trial: str, result: BenchmarkResult) -> None:
-        """Append a trial; it is on the disk when this returns. Raises HalluMazeError."""
-        self._append({"id": trial, "result": asdict(result)})
-        self._keep(trial, result)
+    def _take(self, entry: Mapping[str, Any], number: int, offset: int, length: int) -> None:
+        """Take a line that was read back into account."""
+        try:
+            trials = entry["trials"] if "batch" in entry else [entry["number"]]
+            if not all(_is_whole(trial) and 0 <= trial < self._trials() for trial in trials):
+                raise TypeError
+            if isinstance(batch := entry.get("batch"), str):
+                self.batches |= dict.fromkeys(trials, batch)
+            else:
+                self._keep(trials[0], BenchmarkResult(**entry["result"]), offset, length)
+        except (KeyError, TypeError, AttributeError):
+            where = f"{self.path}: line {number}"
+            raise UsageError(f"{where} is no trial of this journal") from None
+
+    def _trials(self) -> float:
+        """How many trials the run has; without a bound when the header does not say."""
+        try:
+            mazes = len(self.header["mazes"]["seeds"])
+            return float(len(self.header["models"]) * mazes * self.header["runs"])
+        except (KeyError, TypeError):
+            return math.inf
+
+    def add(self, trials: Sequence[tuple[int, BenchmarkResult]]) -> None:
+        """Append trials; they are on the disk when this returns. Raises HalluMazeError."""
+        entries = [{"number": number, "result": result.as_dict()} for number, result in trials]
+        places = self._append(entries)
+        for (number, result), place in zip(trials, places, strict=True):
+            self._keep(number, result, *place)
+
+    def add_batch(self, batch: str, numbers: Iterable[int]) -> None:
+        """Append that the answers of these trials will come with a batch."""
+        trials = list(numbers)
+        self._append([{"batch": batch, "trials": trials}])
+        self.batches |= dict.fromkeys(trials, batch)
+
+    def earlier_attempts(self, number: int) -> dict[str, Any] | None:
+        """What was used for a trial in vain: n attempts, their usage and cost; None for none."""
+        return self._failed.get(number)
+
+    def open_batches(self) -> dict[str, list[int]]:
+        """The batches whose answers are still to come, with the numbers of their trials."""
+        found: dict[str, list[int]] = {}
+        for number, batch in self.batches.items():
+            found.setdefault(batch, []).append(number)
+        return found
+
+    def results(self) -> Sequence[BenchmarkResult]:
+        """The latest result of every trial that was played, read from the file when asked for."""
+        return _Results(self, sorted(self._places))
+
+    def read(self, number: int) -> BenchmarkResult:
+        """The latest result of a trial."""
+        offset, length = self._places[number]
+        self._file.seek(offset)
+        return BenchmarkResult(**json.loads(self._file.read(length))["result"])
 
     def close(self) -> None:
         """Close the file."""
-        if self._file:
-            self._file.close()
+        self._file.close()
 
-    def _keep(self, trial: str, result: BenchmarkResult) -> None:
-        if result.outcome != ERROR:
-            self.finished[trial] = result
+    def _keep(self, number: int, result: BenchmarkResult, offset: int, length: int) -> None:
+        self._places[number] = (offset, length)
+        self.batches.pop(number, None)
+        self.cost_usd += result.cost_usd or 0.0
+        if result.outcome == ERROR:
+            self._failed[number] = _attempts(result)
+        else:
+            self.finished[number] = result.trial_id
 
-    def _append(self, entry: Mapping[str, Any]) -> None:
-        text = json.dumps(_rounded(entry), sort_keys=True, ensure_ascii=False, allow_nan=False)
-        line = f"{text}\n".encode()
+    def _append(self, entries: Iterable[Mapping[str, Any]]) -> list[tuple[int, int]]:
+        """Write a line for each entry; their places."""
+        lines = [
+            json.dumps(entry, sort_keys=True, ensure_ascii=False, allow_nan=False)
+            for entry in entries
+        ]
+        written = [f"{line}\n".encode() for line in lines]
         try:
-            if self._file is None:
-                self._file = self.path.open("ab", buffering=0)  # nothing waits in a buffer
-            start = os.fstat(self._file.fileno()).st_size
+            start = self._file.seek(0, os.SEEK_END)
             try:
-                while line:
-                    line = line[self._file.write(line) :]
+                waiting = memoryview(b"".join(written))
+                while waiting:
+                    waiting = waiting[self._file.write(waiting) :]
                 os.fsync(self._file.fileno())
             except OSError:
-                os.truncate(self.path, start)  # half a line would spoil the next one
+                self._file.truncate(start)  # half a line would spoil the next one
                 raise
         except OSError as error:
             raise HalluMazeError(f"{self.path}: cannot be written: {error.strerror}") from None
+        ends = accumulate(map(len, written), initial=start)
+        return [(end, len(line)) for end, line in zip(ends, written, strict=False)]
+
+
+class _Results(Sequence[BenchmarkResult]):
+    """The trials of a journal, in the order of their numbers."""
+
+    def __init__(self, journal: Journal, numbers: Sequence[int]) -> None:
+        self._journal = journal
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self._journal.read(self._numbers[k])
+
+
+def _attempts(result: BenchmarkResult) -> dict[str, Any]:
+    """What a trial that ended as an error has used up to now."""
+    earlier = result.earlier_attempts or {"n": 0, "usage": {}, "cost_usd": None}
+    return {
+        "n": earlier["n"] + 1,
+        "usage": {k: _sum(earlier["usage"].get(k), result.usage.get(k)) for k in USAGE_KEYS},
+        "cost_usd": _rounded(_sum(earlier["cost_usd"], result.cost_usd)),
+    }
 
 
 def _journal_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -3349,18 +3879,193 @@ def _journal_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict):
-        raise UsageError(f"{path}: line {number} is damaged: the journal cannot be resumed")
+        raise UsageError(f"{path}: line {number} is damaged: it is no JSON object")
     return entry
 
 
-def trial_id(provider: LLMProvider, maze: MazeEngine, run: int, config: MazeConfig) -> str:
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parse_json(path: Path, raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is no JSON: {one_line(str(error))}") from None
+
+
+# -- stored answers -------------------------------------------------------------------------------
+
+
+class StoredAnswers:
+    """The answers in a file, for the provider replay: the same prompt gets the same answer.
+
+    source: the path of a result file, of a journal, or of JSON Lines of objects with a "text" and
+    a "prompt_sha256" or a "trial_id"; #PROVIDER/MODEL behind it picks one of several models. Only
+    the places of the answers are held.
+
+    Raises UsageError for a file that is none of these, NotWiredError for one without an answer.
+    """
+
+    def __init__(self, source: str) -> None:
+        name, _, self._only = source.partition("#")
+        self._places: dict[str, _Place | None] = {}
+        self._models: set[str] = set()
+        path = Path(name)
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise UsageError(f"replay/{source}: is no file")
+            self._file = _as_lines(path)
+            offset = 0
+            for number, line in enumerate(self._file, 1):
+                self._take(_journal_line(path, number, line), offset, f"{path}: line {number}")
+                offset += len(line)
+        except OSError as error:
+            raise UsageError(f"replay/{source}: cannot be read: {error.strerror}") from None
+        if not any(self._places.values()):
+            raise NotWiredError(f"replay/{source} is wired to nothing: it holds no answer")
+        if len(self._models) > 1:
+            models = ", ".join(sorted(self._models))
+            raise UsageError(f"{name} holds answers of several models: add #MODEL ({models})")
+
+    def __call__(self, trial: TrialKey, digest: str) -> Reply | None:
+        """The answer to a prompt or conversation (by its `chain_sha256`), the one of this repeat if
+        there is one; None when there is none."""
+        keys = (trial.id, f"{digest} {trial.run}", digest)
+        place = next((self._places[key] for key in keys if key in self._places), None)
+        if place is None:
+            return None
+        self._file.seek(place.offset)
+        stored = _stored_trial(json.loads(self._file.readline()))
+        return _stored_reply(stored["first_answer"] if place.first else stored)
+
+    def _take(self, entry: Mapping[str, Any], offset: int, where: str) -> None:
+        """Take a line into account."""
+        if {"journal", "batch"} & entry.keys():
+            return
+        stored = _stored_trial(entry)
+        if not _is_stored_trial(stored):
+            raise UsageError(
+                f"{where} is no answer: it needs a text, and prompt_sha256 or trial_id"
+            )
+        model = f"{stored['provider']}/{stored['model']}" if "model" in stored else ""
+        if self._only and model != self._only:
+            return
+        self._models.add(model)
+        failed = stored.get("outcome") == ERROR
+        place = None if failed else _Place(offset, False)
+        digest, first = stored.get("prompt_sha256"), stored.get("first_answer")
+        if not digest:
+            self._places.setdefault(stored["trial_id"], place)
+            return
+        if first and not failed:
+            self._put(digest, stored.get("run"), _Place(offset, True))
+            digest = chain_sha256(*map(_storable, (digest, first["raw_response"], stored["hint"])))
+        self._put(digest, stored.get("run"), place)
+
+    def _put(self, digest: str, run: int | None, place: _Place | None) -> None:
+        """The first answer is kept; an error before it, as in a run that was resumed, is none."""
+        keys = [f"{digest} {run}"] if run is not None else []
+        for key in [*keys, digest] if place else keys:
+            self._places[key] = self._places.get(key) or place
+
+
+class _Place(NamedTuple):
+    """Where an answer stands: the offset of its line, and whether it is the one before a hint."""
+
+    offset: int
+    first: bool
+
+
+def _is_stored_trial(stored: Any) -> bool:
+    """Whether all that is read of a stored trial is of its kind."""
+    kinds: dict[str, tuple[type, ...]] = {
+        **dict.fromkeys(("provider", "model"), (str,)),
+        **dict.fromkeys(("prompt_sha256", "trial_id", "hint"), (str, type(None))),
+        **{"run": (int,), "first_answer": (dict, type(None))},
+    }
+    if not isinstance(stored, Mapping) or ("provider" in stored) != ("model" in stored):
+        return False
+    if not all(isinstance(stored[key], kind) for key, kind in kinds.items() if key in stored):
+        return False
+    answers = [stored]
+    if first := stored.get("first_answer"):
+        answers.append(first)
+        if not isinstance(stored.get("hint"), str):
+            return False
+    named = stored.get("prompt_sha256") or stored.get("trial_id")
+    return bool(named) and all(_is_stored_answer(answer) for answer in answers)
+
+
+def _is_stored_answer(stored: Mapping[str, Any]) -> bool:
+    text = (str, type(None))
+    outcome = stored.get("outcome", ANSWERED)
+    if not all(isinstance(stored.get(key), text) for key in ("reasoning", "finish_reason")):
+        return False
+    if outcome == ERROR:
+        return True
+    known = (ANSWERED, UNREADABLE, TRUNCATED, REFUSED)
+    return outcome in known and isinstance(stored.get("raw_response"), str)
+
+
+def _as_lines(path: Path) -> BinaryIO:
+    """A file of JSON Lines as it is; a result file as the JSON Lines of its results."""
+    file: BinaryIO = path.open("rb")
+    start = file.readline().strip()
+    file.seek(0)
+    if not start or (start.endswith(b"}") and b'"results":' not in start):
+        return file
+    with file:
+        document = _parse_json(path, file.read())
+    results = document.get("results") if isinstance(document, dict) else None
+    if not isinstance(results, list):
+        raise UsageError(f"{path}: is neither a result file nor JSON Lines")
+    lines: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
+    for result in results:
+        lines.write(json.dumps(result).encode() + b"\n")
+    lines.seek(0)
+    return lines
+
+
+def _stored_trial(entry: Mapping[str, Any]) -> Any:
+    """The trial in a line of a journal, of a result file, or beside a plain text."""
+    stored = entry.get("result", entry)
+    if isinstance(stored, Mapping) and "text" in stored:
+        return {**stored, "raw_response": stored["text"]}
+    return stored
+
+
+def _stored_reply(stored: Mapping[str, Any]) -> Reply:
+    """The reply as the model gave it, out of what was made of it."""
+    text, outcome = stored["raw_response"], stored.get("outcome", ANSWERED)
+    reasoning = stored.get("reasoning") or ""
+    if inner := _strip_reasoning(text)[1]:  # it was stored behind what came beside the text
+        reasoning = reasoning.removesuffix(inner).removesuffix("\n")
+    return Reply(
+        text,
+        reasoning,
+        stored.get("finish_reason") or "",
+        ANSWERED if outcome == UNREADABLE else outcome,
+    )
+
+
+# -- the runner -----------------------------------------------------------------------------------
+
+
+def trial_id(
+    provider: LLMProvider, maze: MazeEngine, prompt: Prompt, run: int, config: MazeConfig
+) -> str:
     """A hash (32 hex digits) of all that shapes a trial: the same trial has it in every session."""
     shape = {
         "world": "maze",
         "maze": maze.walls_sha256,
-        "prompt": PromptBuilder(maze, config).build().sha256,
+        "prompt": prompt.sha256,
         "provider": provider.provider,
-        "model": provider.model,
+        # Where a file of answers lies shapes none of them.
+        "model": "" if provider.provider == "replay" else provider.model,
         "max_tokens": provider.max_tokens or config.max_tokens,
         "temperature": provider.temperature,
         "reasoning_effort": provider.reasoning_effort,
@@ -3370,16 +4075,110 @@ def trial_id(provider: LLMProvider, maze: MazeEngine, run: int, config: MazeConf
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:32]
 
 
+class Trial(NamedTuple):
+    """One provider on one maze once, and its place in the order of results.
+
+    given: what a batch has brought for it; None: it is still to be asked for.
+    """
+
+    number: int
+    id: str
+    provider: LLMProvider
+    maze: MazeEngine
+    prompt: Prompt
+    run: int = 1
+    given: Reply | ProviderError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a run and shapes none of its numbers.
+
+    concurrency: calls of one provider at once. max_cost: in USD, of all attempts since the run
+    began. max_time: in seconds, of this session. batch: whether the vendors' batch interfaces are
+    used where there are some; batch_wait: in seconds, until when their answers are waited for.
+    """
+
+    concurrency: int = CONCURRENCY
+    max_cost: float = math.inf
+    max_time: float = math.inf
+    batch: bool = False
+    batch_wait: float = BATCH_WAIT_S
+
+
 MOST_FAILURES = 5
+BATCH_BYTES, BATCH_REQUESTS = 10_000_000, 10_000  # of one batch: the smallest vendor takes 20 MB
+GRACE_S = 5.0  # for the calls in flight when a run is interrupted
+
+
+class _Lane:
+    """The trials of one provider, and how many of them may be under way at once.
+
+    The limit halves when the provider answers 429, once for all calls that were under way then,
+    and grows back by 1 with every round of answers (additive increase, multiplicative decrease).
+    """
+
+    def __init__(self, provider: LLMProvider, trials: Iterator[Trial], most: int) -> None:
+        self.provider = provider
+        self.running = 0
+        self.given_up = False
+        self._trials = trials
+        self._next: Trial | None = None
+        self._most = self._limit = float(most)
+        self._failures = 0  # permanent ones, in a row
+        self._rate_limits = 0  # those that were answered to
+        self._warned = 0  # trials under way when the limit was halved
+
+    def peek(self) -> Trial | None:
+        """The trial that may start now; None for none, or not yet."""
+        self._slow_down()
+        if self.given_up or self.running >= int(self._limit):
+            return None
+        if self._next is None:
+            self._next = next(self._trials, None)
+        return self._next
+
+    def start(self) -> None:
+        """The trial that may start is under way."""
+        self._next = None
+        self.running += 1
+
+    def ended(self, trial: Trial, result: BenchmarkResult | None) -> None:
+        """A trial is no longer under way; what a batch has brought says nothing of the next."""
+        self._slow_down()
+        self.running -= 1
+        self._warned = max(0, self._warned - 1)
+        if result and result.outcome != ERROR:
+            self._limit = min(self._most, self._limit + 1 / self._limit)
+        failed = result is not None and result.error_retryable is False and not trial.given
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures >= MOST_FAILURES and self.provider.provider not in CALLS_NOBODY:
+            self.given_up = True
+
+    def _slow_down(self) -> None:
+        if self.provider.rate_limits > self._rate_limits:
+            self._rate_limits = self.provider.rate_limits
+            if not self._warned:
+                self._warned = self.running
+                self._limit = max(1.0, self._limit / 2)
+
+
+class _Ended(NamedTuple):
+    """A trial that is over: its result, or what went wrong in our own code."""
+
+    lane: _Lane
+    trial: Trial
+    result: BenchmarkResult | BaseException
 
 
 class BenchmarkRunner:
     """Plays every provider on every maze, `runs` times each, and scores the answers.
 
-    on_start and on_result are told of each trial as it begins and ends. Results keep the order
-    provider, maze, run. A provider whose calls fail for good MOST_FAILURES times in a row is given
-    up for this run. With a journal, every finished trial is in it before on_result hears of it,
-    and one that it holds already is not played again.
+    Each provider has up to `limits.concurrency` (or its own) calls in flight, beside those of the
+    others; results keep the order provider, maze, run whatever ends first. on_start is told of each
+    provider, on_result of each trial as it ends, after the journal has it; a trial that the journal
+    holds already is not played again. A provider whose calls fail for good MOST_FAILURES times in
+    a row is given up. All but the calls themselves happens in the thread of `run_all`.
     """
 
     def __init__(
@@ -3391,73 +4190,293 @@ class BenchmarkRunner:
         on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
         on_result: Callable[[BenchmarkResult], None] = lambda result: None,
         journal: Journal | None = None,
+        limits: Limits = Limits(),
     ) -> None:
-        self.journal = journal
+        self.journal = journal or Journal.temporary()
         self.providers = providers
         self.mazes = mazes
         self.config = config
         self.runs = runs
         self.on_start = on_start
         self.on_result = on_result
-        self.results: list[BenchmarkResult] = []
+        self.limits = limits
         self.given_up: list[LLMProvider] = []
+        self._stopped_by = ""
+        self._interrupted = False
+        self._promised: dict[str, float] = {}  # by batch under way: what it may cost, in USD
+        self._problem: BaseException | None = None
+        self._deadline = math.inf
+        self._patience = math.inf  # until when calls in flight are waited for
+        self._done: SimpleQueue[_Ended | None] = SimpleQueue()
 
-    def run_all(self) -> list[BenchmarkResult]:
-        """All trials; those finished are in `results` even when an exception ends the run."""
+    @property
+    def results(self) -> Sequence[BenchmarkResult]:
+        """The trials that have been played, read from the journal one at a time."""
+        return self.journal.results()
+
+    @property
+    def stopped_by(self) -> str:
+        """What left trials unplayed: "interrupt", "max_cost", "max_time", "batch_wait" or ""."""
+        return "interrupt" if self._interrupted else self._stopped_by
+
+    def interrupt(self) -> None:
+        """Start no more calls and wait GRACE_S for those in flight; called again, not even that.
+
+        A signal handler may call it at any moment.
+        """
+        self._patience = time.monotonic() + (0.0 if self._interrupted else GRACE_S)
+        self._interrupted = True
+        self._done.put(None)  # wakes run_all up
+
+    def run_all(self) -> Sequence[BenchmarkResult]:
+        """Play all trials; `results` holds those finished even when an exception ends the run."""
+        self._deadline = time.monotonic() + self.limits.max_time
         for provider in self.providers:
             self.on_start(provider, len(self.mazes) * self.runs)
-            failures = 0  # permanent ones, in a row
-            for maze, run in product(self.mazes, range(1, self.runs + 1)):
-                result = self._play(provider, maze, run)
-                failures = failures + 1 if result.error_retryable is False else 0
-                if failures == MOST_FAILURES:
-                    self.given_up.append(provider)
-                    break
+        batching = [self.limits.batch and p.has_batches for p in self.providers]
+        for k in range(len(self.providers)):
+            if batching[k]:
+                self._submit(k, self._trials(k))
+        self._play([self._lane(k, self._trials(k)) for k, by in enumerate(batching) if not by])
+        self._collect()
         return self.results
 
-    def _play(self, provider: LLMProvider, maze: MazeEngine, run: int) -> BenchmarkResult:
-        """One trial, unless the journal has it."""
-        trial = trial_id(provider, maze, run, self.config) if self.journal else ""
-        stored = self.journal.finished.get(trial) if self.journal else None
-        result = stored or self.run_single(provider, maze, run)
-        if self.journal and not stored:
-            self.journal.add(trial, result)
-        self.results.append(result)
-        if not stored:
+    def _lane(self, k: int, trials: Iterator[Trial]) -> _Lane:
+        provider = self.providers[k]
+        return _Lane(provider, trials, provider.concurrency or self.limits.concurrency)
+
+    def _play(self, lanes: Sequence[_Lane]) -> None:
+        """Play the trials of the lanes side by side."""
+        while self._start(lanes) or any(lane.running for lane in lanes):
+            self._record(self._wait())
+            if time.monotonic() >= self._patience:
+                break
+        self.given_up += [lane.provider for lane in lanes if lane.given_up]
+        if self._problem:
+            raise self._problem
+
+    def _start(self, lanes: Sequence[_Lane]) -> bool:
+        """Start what may start; whether anything did."""
+        started = False
+        for lane in lanes:
+            while (trial := lane.peek()) and self._may_start():
+                lane.start()
+                started = True
+                if lane.provider.provider in CALLS_NOBODY:  # threads would only cost time
+                    self._work(lane, trial)
+                else:
+                    Thread(target=self._work, args=(lane, trial), daemon=True).start()
+        return started
+
+    def _may_start(self) -> bool:
+        if self.journal.cost_usd >= self.limits.max_cost:
+            self._stop("max_cost")
+        elif time.monotonic() >= self._deadline:
+            self._stop("max_time")
+        return not self.stopped_by and not self._problem
+
+    def _stop(self, why: str) -> None:
+        self._stopped_by = self._stopped_by or why
+
+    def _work(self, lane: _Lane, trial: Trial) -> None:
+        """Play a trial, in a thread of its own, and report it."""
+        try:
+            result: BenchmarkResult | BaseException = self._play_trial(trial)
+        except BaseException as problem:
+            result = problem
+        self._done.put(_Ended(lane, trial, result))
+
+    def _wait(self) -> list[_Ended]:
+        """The trials that have ended; waits a while for one when there is none."""
+        ended: list[_Ended] = []
+        try:
+            # Not for ever: there are systems where a waiting thread hears no Ctrl-C.
+            item = self._done.get(timeout=0.5)
+            while True:
+                if item:
+                    ended.append(item)
+                item = self._done.get_nowait()
+        except Empty:
+            return ended
+
+    def _record(self, ended: Sequence[_Ended]) -> None:
+        """Journal what has ended, all of it with one flush of the disk, and tell of it."""
+        results: list[tuple[int, BenchmarkResult]] = []
+        for lane, trial, result in ended:
+            if isinstance(result, BaseException):
+                self._problem = self._problem or result
+                lane.ended(trial, None)
+            else:
+                lane.ended(trial, result)
+                results.append((trial.number, result))
+        if results:
+            self.journal.add(results)
+        for _, result in results:
             self.on_result(result)
-        return result
+
+    def _trials(self, k: int) -> Iterator[Trial]:
+        """The trials of provider k that have no result yet, and none to come."""
+        first = k * len(self.mazes) * self.runs
+        for number in range(first, first + len(self.mazes) * self.runs):
+            trial = self._trial(number)
+            if self.journal.finished.get(number) != trial.id and number not in self.journal.batches:
+                yield trial
+
+    # ---- batches
+
+    def _submit(self, k: int, trials: Iterator[Trial]) -> None:
+        """Submit these trials of provider k, in batches of a size that every vendor takes."""
+        provider = self.providers[k]
+        while self._may_start():
+            some, cost = self._batchful(provider, trials)
+            if not some:
+                break
+            requests = {
+                trial.id: Request(trial.prompt.system, trial.prompt.user, self._tokens(provider))
+                for trial in some
+            }
+            try:
+                batch = self._call(partial(provider.submit_batch, requests))
+            except ProviderError as error:
+                self._play([self._lane(k, (trial._replace(given=error) for trial in some))])
+            else:
+                self.journal.add_batch(batch, (trial.number for trial in some))
+                self._promised[batch] = cost
+
+    def _batchful(
+        self, provider: LLMProvider, trials: Iterator[Trial]
+    ) -> tuple[list[Trial], float]:
+        """The next trials that one batch takes, and what they may cost at most, in USD."""
+        left = self.limits.max_cost - self.journal.cost_usd - sum(self._promised.values())
+        size, cost, some = 0, 0.0, list[Trial]()
+        for trial in trials:
+            most = (self._most_usd(provider, trial.prompt) or 0.0) * BATCH_DISCOUNT
+            if cost + most > left:
+                self._stop("max_cost")
+                break
+            size, cost = size + len(trial.prompt.user.encode()), cost + most
+            some.append(trial)
+            if size >= BATCH_BYTES or len(some) == BATCH_REQUESTS:
+                break
+        return some, cost
+
+    def _most_usd(self, provider: LLMProvider, prompt: Prompt) -> float | None:
+        """What one answer costs at most."""
+        return provider.price({"input": prompt.tokens(), "output": self._tokens(provider)})
+
+    def _collect(self) -> None:
+        """Wait for the batches and score what they bring; those that are late stay open."""
+        until = min(self._deadline, time.monotonic() + self.limits.batch_wait)
+        pause = 1.0
+        while self.journal.batches and not self.stopped_by:
+            ended = [
+                self._collect_batch(batch, sorted(numbers))
+                for batch, numbers in self.journal.open_batches().items()
+            ]
+            if any(ended):
+                pause = 1.0
+            elif time.monotonic() >= until:
+                self._stop("batch_wait")
+            else:
+                self._sleep(min(pause, until - time.monotonic()))
+                pause = min(60.0, 1.5 * pause)
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait, or until the run is interrupted."""
+        with suppress(Empty):
+            self._done.get(timeout=max(0.0, seconds))
+
+    def _call(self, work: Callable[[], T]) -> T:
+        """Do the work in a thread, as long as there is patience; what it returns or raises."""
+        ended: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+        def call() -> None:
+            try:
+                ended.put((work(), None))
+            except BaseException as problem:
+                ended.put((None, problem))
+
+        Thread(target=call, daemon=True).start()
+        while time.monotonic() < self._patience:
+            with suppress(Empty):
+                result, problem = ended.get(timeout=0.5)
+                if problem:
+                    raise problem
+                return cast(T, result)
+        raise ProviderError("interrupted before the answer came", None, True)
+
+    def _collect_batch(self, batch: str, numbers: Sequence[int]) -> bool:
+        """Whether the batch has ended; if so its trials are played with what it has brought."""
+        k = numbers[0] // (len(self.mazes) * self.runs)
+        provider = self.providers[k]
+        try:
+            found = self._call(partial(provider.collect_batch, batch, self._tokens(provider)))
+        except ProviderError as error:
+            if error.retryable:
+                return False
+            found = {self._trial(number).id: error for number in numbers}
+        if found is None:
+            return False
+        self._promised.pop(batch, None)
+        lost = ProviderError(f"{provider.name}: the batch {batch} says nothing of it", None, True)
+        trials = (self._trial(number) for number in numbers)
+        given = [trial._replace(given=found.get(trial.id, lost)) for trial in trials]
+        self._play([self._lane(k, (trial for trial in given if trial.given))])
+        self._submit(k, (trial for trial in given if not trial.given))
+        return True
+
+    def _trial(self, number: int) -> Trial:
+        """The trial at a place in the order provider, maze, run."""
+        rest, run = divmod(number, self.runs)
+        k, m = divmod(rest, len(self.mazes))
+        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number)
+
+    def _make_trial(
+        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0
+    ) -> Trial:
+        prompt = PromptBuilder(maze, self.config).build()
+        identity = trial_id(provider, maze, prompt, run, self.config)
+        return Trial(number, identity, provider, maze, prompt, run)
 
     def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
 
         Raises NotWiredError for a provider that is a stub.
         """
-        prompt = PromptBuilder(maze, self.config).build()
+        return self._play_trial(self._make_trial(provider, maze, run))
+
+    def _play_trial(self, trial: Trial) -> BenchmarkResult:
         result = BenchmarkResult(
-            provider=provider.provider,
-            model=provider.model,
-            maze_size=maze.size,
-            maze_seed=maze.seed,
-            maze_algorithm=maze.algorithm,
-            run=run,
+            provider=trial.provider.provider,
+            model=trial.provider.model,
+            maze_size=trial.maze.size,
+            maze_seed=trial.maze.seed,
+            maze_algorithm=trial.maze.algorithm,
+            run=trial.run,
             ariadne_group=self.config.ariadne_mode,
-            prompt_sha256=prompt.sha256,
+            prompt_sha256=trial.prompt.sha256,
+            earlier_attempts=self.journal.earlier_attempts(trial.number),
+            batch_id=self.journal.batches.get(trial.number, ""),
             timestamp=utc_now(),
+            trial_id=trial.id,
         )
         try:
-            update = self._converse(provider, maze, prompt)
+            update = self._converse(trial)
         except ProviderError as error:
             return replace(result, outcome=ERROR, error=str(error), error_retryable=error.retryable)
         return replace(result, **_rounded(update))
 
-    def _converse(self, provider: LLMProvider, maze: MazeEngine, prompt: Prompt) -> dict[str, Any]:
+    def _converse(self, trial: Trial) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
-        thread = AriadneThread(self.config.ariadne_mode, self.config.lang)
-        tokens = provider.max_tokens or self.config.max_tokens
-        turns: list[Message] = [{"role": "user", "content": prompt.user}]
-        reply = provider.complete(prompt.system, turns, tokens)
+        maze, thread = trial.maze, AriadneThread(self.config.ariadne_mode, self.config.lang)
+        turns: list[Message] = [{"role": "user", "content": trial.prompt.user}]
+        reply = trial.given or self._ask(trial, turns)
+        if isinstance(reply, ProviderError):
+            raise reply
         answer, metrics, scored = score_answer(reply.text, reply.outcome, maze)
         update = {**scored, **_reply_fields(reply, answer)}
+        if trial.given:
+            update["latency_s"] = None  # of a batch, that tells of the vendor's queue
         if thread.mode != "A":
             update["nudge_needed"] = thread.needed(answer, metrics, maze)
         hint = thread.run(answer, metrics, maze)
@@ -3475,21 +4494,36 @@ class BenchmarkRunner:
             "nudge_needed": needed,
         }
         try:
-            second = provider.complete(prompt.system, turns, tokens)
+            if self._interrupted:
+                raise ProviderError("interrupted before the hint was sent", retryable=True)
+            second = self._ask(trial, turns)
         except ProviderError as error:  # what was answered before is kept, but is no score
             failed = {"error": str(error), "error_retryable": error.retryable}
-            return {**hinted, **failed, "outcome": ERROR}
+            used = {"usage": update["usage"], "cost_usd": reply.cost_usd}
+            return {**hinted, **failed, **used, "outcome": ERROR}
         after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze)
         nrs = nudge_response_speed(metrics, after, after_metrics, maze)
         return {
             **after_scored,
             **_reply_fields(second, after),
             "usage": {key: _sum(reply.usage.get(key), n) for key, n in second.usage.items()},
-            "latency_s": reply.latency_s + second.latency_s,
+            "cost_usd": _sum(reply.cost_usd, second.cost_usd),
+            "latency_s": None if trial.given else reply.latency_s + second.latency_s,
             **hinted,
             "nudge_responded": nrs > 0,
             "nrs": nrs,
         }
+
+    def _ask(self, trial: Trial, turns: Sequence[Message]) -> Reply:
+        tokens, key = self._tokens(trial.provider), TrialKey(trial.id, trial.run)
+        return trial.provider.complete(trial.prompt.system, turns, tokens, key)
+
+    def _tokens(self, provider: LLMProvider) -> int:
+        """How long an answer of this provider may be."""
+        return provider.max_tokens or self.config.max_tokens
+
+
+# -- rescoring ------------------------------------------------------------------------------------
 
 
 def rescore_trial(trial: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict[str, Any]:
@@ -3565,7 +4599,9 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     aggregated = _rounded(rows)
     for k, (claimed, row) in enumerate(zip_longest(document.get("aggregate", []), aggregated)):
         differences += _differences(f"aggregate[{k}]", claimed or {}, row or {})
-    return {**document, "results": trials, "aggregate": aggregated}, differences
+    sums = {"spending": _rounded(total_spending(aggregated))} if "spending" in document else {}
+    differences += _differences("spending", document.get("spending", {}), sums.get("spending", {}))
+    return {**document, "results": trials, "aggregate": aggregated, **sums}, differences
 
 
 def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -3636,51 +4672,106 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def aggregate(results: Sequence[BenchmarkResult]) -> list[dict[str, Any]]:
+def aggregate(results: Iterable[BenchmarkResult]) -> list[dict[str, Any]]:
     """One row per model and group, in the order of the results: counts, and means of AVERAGED.
 
     The unit is the maze: a model's repeats on a maze are averaged first. Trials that ended as
     errors are counted and in no mean. ignore_rate: the share of hinted trials of group C that
-    needed the hint and did not act on it (v1.1 section 9.3).
+    needed the hint and did not act on it (v1.1 section 9.3). usage and cost_usd are sums, what
+    errors and earlier attempts used included; n_unpriced trials have no known cost.
     """
-    groups: dict[tuple[str, str, str], list[BenchmarkResult]] = {}
+    groups: dict[tuple[str, str, str], _Tally] = {}
     for result in results:
         key = (result.provider, result.model, result.ariadne_group)
-        groups.setdefault(key, []).append(result)
-    return [_aggregate_model(key, trials) for key, trials in groups.items()]
+        if key not in groups:
+            groups[key] = _Tally()
+        groups[key].add(result)
+    return [
+        {"provider": key[0], "model": key[1], "ariadne_group": key[2], **tally.row()}
+        for key, tally in groups.items()
+    ]
 
 
-def _aggregate_model(
-    key: tuple[str, str, str], trials: Sequence[BenchmarkResult]
-) -> dict[str, Any]:
-    scored = [trial for trial in trials if trial.outcome != ERROR]
-    mazes: dict[tuple[Any, ...], list[BenchmarkResult]] = {}
-    for trial in scored:
+class _Tally:
+    """What is held of a model's trials while they are averaged: no more than the numbers."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.mazes: dict[tuple[Any, ...], list[array[float]]] = {}
+        self.unreadable: list[bool] = []
+        self.ignored: list[bool] = []
+        self.spent = Spending()
+
+    def add(self, trial: BenchmarkResult) -> None:
+        """Take a trial into account."""
+        self.outcomes[trial.outcome] += 1
+        self.spent.add(trial)
+        if trial.outcome == ERROR:
+            return
         maze = (trial.maze_size, trial.maze_seed, trial.maze_algorithm)
-        mazes.setdefault(maze, []).append(trial)
-    hinted = [trial for trial in scored if trial.ariadne_group == "C" and trial.nudge_sent]
-    ignored = [trial.nrs == 0 for trial in hinted if trial.nudge_needed]
-    outcomes = [trial.outcome for trial in trials]
+        numbers = (getattr(trial, name) for name in AVERAGED)
+        row = array("d", (math.nan if number is None else number for number in numbers))
+        self.mazes.setdefault(maze, []).append(row)
+        if trial.readable is not None:
+            self.unreadable.append(not trial.readable)
+        if trial.ariadne_group == "C" and trial.nudge_sent and trial.nudge_needed:
+            self.ignored.append(trial.nrs == 0)
+
+    def row(self) -> dict[str, Any]:
+        """The model's row, without its name."""
+        counted = (ERROR, TRUNCATED, UNREADABLE, REFUSED)
+        return {
+            "n": self.outcomes.total() - self.outcomes[ERROR],
+            "n_mazes": len(self.mazes),
+            **{f"n_{name}": self.outcomes[name] for name in counted},
+            "unreadable_rate": mean(self.unreadable),
+            **{name: self._mean(k) for k, name in enumerate(AVERAGED)},
+            "ignore_rate": mean(self.ignored),
+            **self.spent.fields(),
+        }
+
+    def _mean(self, k: int) -> float | None:
+        """The mean over mazes of the mean over a maze's repeats of one number."""
+        return mean(mean(_known(row[k]) for row in repeats) for repeats in self.mazes.values())
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+class Spending:
+    """Tokens and USD that trials have used, their earlier attempts included."""
+
+    def __init__(self) -> None:
+        self.usage: dict[str, int | None] = dict.fromkeys(USAGE_KEYS)
+        self.costs: list[float] = []
+        self.unpriced = 0
+
+    def add(self, trial: BenchmarkResult) -> None:
+        """Take a trial into account."""
+        earlier = trial.earlier_attempts or {"usage": {}, "cost_usd": None}
+        for key in USAGE_KEYS:
+            used = (trial.usage.get(key), earlier["usage"].get(key))
+            self.usage[key] = _sum(self.usage[key], *used)
+        known = [cost for cost in (trial.cost_usd, earlier["cost_usd"]) if cost is not None]
+        self.costs += known
+        self.unpriced += trial.cost_usd is None and trial.outcome != ERROR
+
+    def fields(self) -> dict[str, Any]:
+        """usage, cost_usd (None when no cost is known) and n_unpriced."""
+        cost = math.fsum(self.costs) if self.costs else None
+        return {"usage": self.usage, "cost_usd": cost, "n_unpriced": self.unpriced}
+
+
+def total_spending(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sums of usage and cost over the rows of `aggregate`: what the whole run has used."""
+    listed = list(rows)
+    costs = [row["cost_usd"] for row in listed if row["cost_usd"] is not None]
     return {
-        "provider": key[0],
-        "model": key[1],
-        "ariadne_group": key[2],
-        "n": len(scored),
-        "n_mazes": len(mazes),
-        **{f"n_{name}": outcomes.count(name) for name in (ERROR, TRUNCATED, UNREADABLE, REFUSED)},
-        "unreadable_rate": mean(_unreadable(trial) for trial in scored),
-        **{
-            name: mean(
-                mean(getattr(trial, name) for trial in repeats) for repeats in mazes.values()
-            )
-            for name in AVERAGED
-        },
-        "ignore_rate": mean(ignored),
+        "usage": {key: _sum(*(row["usage"][key] for row in listed)) for key in USAGE_KEYS},
+        "cost_usd": math.fsum(costs) if costs else None,
+        "n_unpriced": sum(row["n_unpriced"] for row in listed),
     }
-
-
-def _unreadable(trial: BenchmarkResult) -> bool | None:
-    return None if trial.readable is None else not trial.readable
 
 
 def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
@@ -3692,6 +4783,71 @@ def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]
     models.sort(key=lambda row: -round(row["hallumaze_score"], 3))
     scores = [round(row["hallumaze_score"], 3) for row in models]
     return [(scores.index(score) + 1, row) for score, row in zip(scores, models, strict=True)]
+
+
+FEWEST_PAIRS = 6  # of common mazes; fewer tell nothing of a difference
+RESAMPLES = 10_000
+
+
+def paired_differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], provider: str, model: str
+) -> list[float]:
+    """Score after minus score before of a model, for each maze that both result files have.
+
+    A maze is the same under the same conditions when its prompt is, to the byte; repeats are
+    averaged first. Settings of a call that differ leave no pair. In the order of `after`.
+    """
+    if _call_settings(before, provider, model) != _call_settings(after, provider, model):
+        return []
+    old, new = (_scores_by_prompt(document, provider, model) for document in (before, after))
+    return [score - old[prompt] for prompt, score in new.items() if prompt in old]
+
+
+def _call_settings(document: Mapping[str, Any], provider: str, model: str) -> list[Any]:
+    """What shapes an answer beside the prompt."""
+    config = document["config"]
+    names = ("max_tokens", "temperature", "reasoning_effort")
+    models = {(m["provider"], m["model"]): m for m in config["models"]}
+    own = models.get((provider, model), {})
+    used = [config.get(name) if own.get(name) is None else own[name] for name in names]
+    return [*used, config.get("ariadne_mode")]
+
+
+def _scores_by_prompt(document: Mapping[str, Any], provider: str, model: str) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for trial in document["results"]:
+        named = (trial["provider"], trial["model"]) == (provider, model)
+        if named and trial["hallumaze_score"] is not None:
+            found.setdefault(trial["prompt_sha256"], []).append(trial["hallumaze_score"])
+    return {prompt: math.fsum(scores) / len(scores) for prompt, scores in found.items()}
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean: percentile bootstrap, 10,000 resamples, a fixed seed.
+
+    The same values give the same interval on every machine.
+    """
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (np.asarray(values),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=0.95,
+        method="percentile",
+        batch=max(1, 10**6 // len(values)),  # bounds the memory
+        random_state=np.random.RandomState(0),  # whose stream never changes
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def spark_line(values: Iterable[float | None]) -> str:
+    """A bar for each value, ▁ for 0 to █ for 1; a dot for None."""
+    bars = "▁▂▃▄▅▆▇█"
+    return "".join(
+        "·" if value is None else bars[min(7, max(0, int(8 * value)))] for value in values
+    )
 
 
 # =================================================================================================
@@ -3755,6 +4911,17 @@ class Console:
         """One line on stderr, even when quiet."""
         put_line(text, sys.stderr)
 
+    def log(self, text: str) -> None:
+        """A line on stdout that says when it was written."""
+        self.line(self._stamped(text))
+
+    def alarm(self, text: str) -> None:
+        """The same on stderr, even when quiet."""
+        self.warn(self._stamped(text))
+
+    def _stamped(self, text: str) -> str:
+        return f"{utc_now()} {text.strip()}"
+
     def begin(self, trials: int) -> None:
         """The run starts."""
 
@@ -3787,26 +4954,31 @@ class Console:
 
     def start_model(self, name: str, trials: int) -> None:
         """A model's trials begin."""
-        self.line(self.say("running", model=name, trials=trials))
+        self.log(self.say("running", model=name, trials=trials))
 
     def trial(self, result: BenchmarkResult) -> None:
-        """A trial is over: its line, and the signals that the answer gave."""
+        """A trial is over: its numbers, and the signals that the answer gave, in one line."""
         self._warn_of_error(result)
-        for line in self._trial_lines(result):
-            self.line(line)
+        self.log(" | ".join(line.strip() for line in self._trial_lines(result)))
 
     def _warn_of_error(self, result: BenchmarkResult) -> None:
         """A quiet run still says which trials failed."""
         if self.quiet and result.outcome == ERROR:
-            self.warn(self.say("trial_error", error=result.error or "").strip())
+            self.alarm(self._trial_lines(result)[0])
 
     def _trial_lines(self, r: BenchmarkResult) -> list[str]:
+        """The line of a trial, and those under it."""
+        name = f"{r.provider}/{r.model}"
+        which = self.say("which", model=name, seed=r.maze_seed)
+        if r.run > 1:
+            which += self.say("which_run", run=r.run)
         if r.outcome == ERROR:
-            return [self.say("trial_error", error=r.error or "")]
+            why = (r.error or "").removeprefix(f"{name}: ")
+            return [self.say("trial_error", which=which, error=why)]
         mark = "✓" if r.sr else "✗"
         mei = r.mei or 0.0
         facts = (
-            f"  {mark} SR={_number(r.sr, 2)} | MEI={_number(mei)}{mei_symbol(mei)}"
+            f"  {mark} {which} | SR={_number(r.sr, 2)} | MEI={_number(mei)}{mei_symbol(mei)}"
             f" | CE={_number(r.ce)} | BRS={_number(r.brs)}"
             f" | Hall={r.hallucination_count} BT={r.backtrack_count}"
             f" | Score={_number(r.hallumaze_score)} | {_number(r.latency_s, 1)}s"
@@ -3819,18 +4991,40 @@ class Console:
             lines.append(self.say("nudged", nrs=_number(r.nrs)))
         return lines
 
-    def table(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The ranking, the reference agents under it, and the best score."""
-        titles, lines = self._table_cells(rows)
-        widths = [max(_width(line[k]) for line in [titles, *lines]) for k in range(len(titles))]
+    def tables(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The ranking, the reference agents under it, the best score; tokens and cost."""
+        self.table(self.words["table_title"], *self._ranking(rows), 2)
+        self._best(rows)
+        spent = [row for row in rows if row["provider"] not in CALLS_NOBODY]
+        if spent:
+            self.table(self.words["spent_title"], *self._spending(spent), 1)
+        for row in spent:
+            if row["n_unpriced"]:
+                name = f"{row['provider']}/{row['model']}"
+                self.line(self.say("unpriced", model=name, count=row["n_unpriced"]))
+
+    def table(
+        self, title: str, columns: Sequence[str], lines: Sequence[Sequence[str]], left: int
+    ) -> None:
+        """A table; its first `left` columns hold text, the others numbers."""
+        widths = [max(_width(line[k]) for line in [columns, *lines]) for k in range(len(columns))]
         self.line()
-        self.line(self.words["table_title"])
-        for cells in [titles, *lines]:
+        self.line(title)
+        for cells in [columns, *lines]:
             text = "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True))
             self.line("  " + text.rstrip())
-        self._best(rows)
 
-    def _table_cells(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    def _spending(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+        """The columns of the table of tokens and cost, and its rows, as text."""
+        total = [("*", total_spending(rows))] if len(rows) > 1 else []
+        named = [(printable(f"{row['provider']}/{row['model']}"), row) for row in rows]
+        lines = [
+            [name, *(_count_text(row["usage"][key]) for key in USAGE_KEYS), _usd(row["cost_usd"])]
+            for name, row in [*named, *total]
+        ]
+        return str(self.words["spent_columns"]).split("|"), lines
+
+    def _ranking(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
         """The titles of the ranking's columns, and its rows, as text."""
         titles = str(self.words["table_columns"]).split("|")
         medals = {1: "🥇", 2: "🥈", 3: "🥉"}
@@ -3866,9 +5060,32 @@ class Console:
             name = f"{row['provider']}/{row['model']}"
             self.line(self.say("best", model=name, score=score, mei=mei))
 
+    def history(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Past runs, oldest first, a row for each model; then each model's scores as bars."""
+        models: dict[str, list[float | None]] = {}
+        lines = []
+        for row in rows:
+            name = printable(f"{row['provider']}/{row['model']} {row['ariadne_group']}")
+            models.setdefault(name, []).append(row["hallumaze_score"])
+            numbers = [_number(row[key]) for key in ("hallumaze_score", "mei")]
+            spent = [_number(row["sr"], 2), _usd(row.get("cost_usd")), str(row["n_error"])]
+            date = printable(row["timestamp"])[:16].replace("T", " ")
+            lines.append([date, name, str(row["n"]), *numbers, *spent])
+        self.table(self.words["history_title"], self.words["history_columns"].split("|"), lines, 2)
+        for name, scores in models.items():
+            self.line(f"  {spark_line(scores)}  {name}")
+
     def saved(self, kind: str, path: Path) -> None:
         """A file was written."""
-        self.line(self.say("saved", kind=kind, path=path))
+        self.log(self.say("saved", kind=kind, path=path))
+
+
+def _count_text(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"
+
+
+def _usd(cost: float | None) -> str:
+    return "–" if cost is None else f"{cost:,.4f}"
 
 
 def _width(text: str) -> int:
@@ -3896,6 +5113,9 @@ class RichConsole(Console):
         """One line above the progress bar."""
         if not self.quiet:
             self.terminal.print(text, style=style, markup=False, soft_wrap=True)
+
+    def _stamped(self, text: str) -> str:
+        return text  # who sits at a terminal has a clock
 
     def begin(self, trials: int) -> None:
         """Show the progress bar."""
@@ -3927,26 +5147,25 @@ class RichConsole(Console):
         for task in self.progress.task_ids:
             self.progress.advance(task)
 
-    def table(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The ranking as a table."""
+    def table(
+        self, title: str, columns: Sequence[str], lines: Sequence[Sequence[str]], left: int
+    ) -> None:
+        """The same with lines around it."""
         from rich.table import Table
         from rich.text import Text
 
         if self.quiet:
             return
-        titles, lines = self._table_cells(rows)
-        table = Table(
-            title=Text(self.words["table_title"]), padding=(0, self.terminal.width >= 100)
-        )
-        table.add_column(Text(titles[0]))
-        table.add_column(Text(titles[1]), overflow="fold")
-        for title in titles[2:]:
-            table.add_column(Text(title), justify="right", no_wrap=True)
+        table = Table(title=Text(title), padding=(0, self.terminal.width >= 100))
+        for k, name in enumerate(columns):
+            if k >= left:
+                table.add_column(Text(name), justify="right", no_wrap=True)
+            else:
+                table.add_column(Text(name), overflow="fold")
         for cells in lines:
             style = "dim" if cells[0] == "·" else ""
             table.add_row(*(Text(cell) for cell in cells), style=style)
         self.terminal.print(table)
-        self._best(rows)
 
 
 def make_console(lang: str, quiet: bool) -> Console:
@@ -3962,23 +5181,69 @@ def make_console(lang: str, quiet: bool) -> Console:
 # -- files ----------------------------------------------------------------------------------------
 
 
+_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
+_ONE_LINE = 4  # what is nested deeper than this, such as a step, stands on one line
+
+
 def json_text(value: Any) -> str:
-    """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes."""
-    text = json.dumps(
-        _rounded(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+    """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes.
+
+    A value of the outermost object that is an iterator is written as a list.
+    """
+    return "".join(json_chunks(value))
+
+
+def json_chunks(value: Any) -> Iterator[str]:
+    """The same piece by piece, so that a list behind an iterator is never held whole."""
+    if not isinstance(value, Mapping):
+        yield _indented(_rounded(value), 0) + "\n"
+        return
+    mark = "{"
+    for key in sorted(value):
+        yield f"{mark}\n  {_JSON.encode(key)}: "
+        yield from _value_chunks(value[key])
+        mark = ","
+    yield "{}\n" if mark == "{" else "\n}\n"
+
+
+def _value_chunks(value: Any) -> Iterator[str]:
+    """A value of the outermost object."""
+    if not isinstance(value, Iterator):
+        yield _indented(_rounded(value), 1)
+        return
+    mark = "["
+    for item in value:
+        yield f"{mark}\n    {_indented(_rounded(item), 2)}"
+        mark = ","
+    yield "[]" if mark == "[" else "\n  ]"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """A value, or an item of each of its first levels, on a line of its own."""
+    if depth == _ONE_LINE or not value or not isinstance(value, (dict, list)):
+        return _JSON.encode(value)
+    indent, outdent = "\n" + "  " * (depth + 1), "\n" + "  " * depth
+    if isinstance(value, list):
+        items = ",".join([indent + _indented(item, depth + 1) for item in value])
+        return f"[{items}{outdent}]"
+    items = ",".join(
+        [
+            f"{indent}{_JSON.encode(key)}: {_indented(value[key], depth + 1)}"
+            for key in sorted(value)
+        ]
     )
-    return text + "\n"
+    return f"{{{items}{outdent}}}"
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+def write_atomically(path: Path, text: str | Iterable[str], mode: int = 0o644) -> None:
     """Write a UTF-8 file that is either the old one or whole; raises OSError.
 
-    mode: its permissions when it is new or replaced.
+    text: whole or in pieces. mode: the file's permissions when it is new or replaced.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, mode)
@@ -4000,11 +5265,15 @@ def result_document(
     settings: Mapping[str, Any],
     made_with: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The result file (v1.1 section 11, with schema 2): see DOCUMENTATION.md for every field."""
+    """The result file (v1.1 section 11, with schema 2): see DOCUMENTATION.md for every field.
+
+    For `json_chunks`: its mazes and results are iterators.
+    """
+    rows = aggregate(results)
     mirage = config.mirage if config.use_mirage else "off"
-    described = [maze.describe(mirage) for maze in mazes]
+    described = mazes[0].describe(mirage)
     first = {
-        key: described[0][key]
+        key: described[key]
         for key in (
             "size",
             "seed",
@@ -4019,10 +5288,11 @@ def result_document(
         "schema_version": SCHEMA_VERSION,
         "timestamp": utc_now(),
         "maze": first,
-        "mazes": described,
+        "mazes": (maze.describe(mirage) for maze in mazes),
         "config": {**asdict(config), "mirage": mirage, **settings},
-        "results": [asdict(result) for result in results],
-        "aggregate": aggregate(results),
+        "results": (result.as_dict() for result in results),
+        "aggregate": rows,
+        "spending": total_spending(rows),
         "environment": made_with,
     }
 
@@ -4032,7 +5302,7 @@ def environment() -> dict[str, Any]:
     from importlib import metadata
 
     packages: dict[str, str | None] = {}
-    for name in ("anthropic", "openai", "google-genai", "rich"):
+    for name in ("anthropic", "openai", "google-genai", "genai-prices", "rich"):
         try:
             packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -4061,21 +5331,29 @@ _CSV_FIELDS = tuple(
         "reasoning",
         "usage",
         "params_sent",
+        "earlier_attempts",
     )
 )
 
 
-def csv_text(results: Sequence[BenchmarkResult]) -> str:
+def csv_text(results: Iterable[BenchmarkResult]) -> str:
     """One row per trial with its scalar fields and tokens; text that a spreadsheet would run as a
     formula is quoted with an apostrophe."""
-    file = io.StringIO()
-    tokens = ("input", "output", "reasoning", "cached")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*_CSV_FIELDS, *(f"tokens_{name}" for name in tokens)])
+    return "".join(csv_lines(results))
+
+
+def csv_lines(results: Iterable[BenchmarkResult]) -> Iterator[str]:
+    """The same line by line."""
+    yield _csv_line([*_CSV_FIELDS, *(f"tokens_{name}" for name in USAGE_KEYS)])
     for result in results:
         row = [_csv_value(getattr(result, name)) for name in _CSV_FIELDS]
-        writer.writerow([*row, *(_csv_value(result.usage.get(name)) for name in tokens)])
-    return file.getvalue()
+        yield _csv_line([*row, *(_csv_value(result.usage.get(name)) for name in USAGE_KEYS)])
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(values)
+    return line.getvalue()
 
 
 def _csv_value(value: Any) -> str:
@@ -4094,7 +5372,6 @@ def _csv_value(value: Any) -> str:
 # 11  Command line
 # =================================================================================================
 
-DEFAULT_MODELS = {name: vendor.model for name, vendor in VENDORS.items() if vendor.model}
 _HOW_TO_CHOOSE = (
     "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY) or "
     "DEEPSEEK_API_KEY, or name a --model"
@@ -4115,15 +5392,22 @@ class ModelSpec:
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    concurrency: int | None = None
+
+    @property
+    def name(self) -> str:
+        """PROVIDER/MODEL, fit for a terminal."""
+        return printable(f"{self.provider}/{self.model}")
 
     def public(self) -> dict[str, Any]:
         """What the result file says of it: everything but the key."""
         return {
             "provider": self.provider,
             "model": self.model,
-            "base_url": scrub(self.base_url or "") or None,
+            "base_url": scrub(self.base_url or "", self.api_key or "") or None,
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
+            "concurrency": self.concurrency,
         }
 
 
@@ -4146,24 +5430,19 @@ def _whole(least: int, most: int = 10**12) -> Callable[[str], int]:
     return convert
 
 
-def _temperature(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 2")
-    return number
+def _decimal(most: float, least: float = 0.0) -> Callable[[str], float]:
+    """A type for argparse: a number in a range."""
 
+    def convert(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {most:g}")
+        return number
 
-def _duration(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to 86400")
-    return number
+    return convert
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -4203,6 +5482,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_model_options(parser.add_argument_group("which models"))
     _add_maze_options(parser.add_argument_group("which mazes and prompts"))
+    _add_call_options(parser.add_argument_group("how to call"))
     _add_output_options(parser.add_argument_group("what to write"))
     _add_actions(parser.add_argument_group("instead of a run"))
     return parser
@@ -4215,10 +5495,8 @@ def _add_model_options(group: Any) -> None:
     add("--config", type=Path, metavar="PATH", help=_HELP["config"])
     add("--interactive", action="store_true", help=_HELP["interactive"])
     add("--max-tokens", type=_whole(1), metavar="N", help=_HELP["max_tokens"])
-    add("--temperature", type=_temperature, metavar="T", help=_HELP["temperature"])
+    add("--temperature", type=_decimal(2), metavar="T", help=_HELP["temperature"])
     add("--reasoning-effort", choices=EFFORTS, metavar="EFFORT", help=_HELP["effort"])
-    add("--retries", type=_whole(0, 100), metavar="N", help=_HELP["retries"])
-    add("--timeout", type=_duration, metavar="S", help=_HELP["timeout"])
 
 
 def _add_maze_options(group: Any) -> None:
@@ -4239,12 +5517,24 @@ def _add_maze_options(group: Any) -> None:
     add("--lang", choices=LANGUAGES, help=_HELP["lang"])
 
 
+def _add_call_options(group: Any) -> None:
+    add = group.add_argument
+    add("--concurrency", type=_whole(1, 100), metavar="N", help=_HELP["concurrency"])
+    add("--retries", type=_whole(0, 100), metavar="N", help=_HELP["retries"])
+    add("--timeout", type=_decimal(86_400, 0.001), metavar="S", help=_HELP["timeout"])
+    add("--max-cost", type=_decimal(10**9), metavar="USD", help=_HELP["max_cost"])
+    add("--max-time", type=_decimal(10**6), metavar="MIN", help=_HELP["max_time"])
+    add("--batch", action="store_true", help=_HELP["batch"])
+    add("--batch-wait", type=_decimal(10**6), metavar="MIN", help=_HELP["batch_wait"])
+
+
 def _add_output_options(group: Any) -> None:
     add = group.add_argument
     add("--output", type=Path, metavar="PATH", help=_HELP["output"])
     add("--csv", action="store_true", help=_HELP["csv"])
     add("--results-dir", type=Path, metavar="PATH", help=_HELP["results_dir"])
     add("--resume", nargs="?", const="", metavar="RUN", help=_HELP["resume"])
+    add("--fail-on-regression", action="store_true", help=_HELP["fail_on_regression"])
     add("--quiet", action="store_true", help=_HELP["quiet"])
 
 
@@ -4252,6 +5542,7 @@ def _add_actions(group: Any) -> None:
     add = group.add_argument
     one = group.add_mutually_exclusive_group()
     one.add_argument("--show", action="store_true", help=_HELP["show"])
+    one.add_argument("--dry-run", action="store_true", help=_HELP["dry_run"])
     one.add_argument("--check", action="store_true", help=_HELP["check"])
     one.add_argument("--list-models", action="store_true", help=_HELP["list_models"])
     add("--version", action="version", version=f"HalluMaze {__version__}", help=_HELP["version"])
@@ -4275,6 +5566,7 @@ _PROVIDER_FIELDS: dict[str, tuple[type, ...]] = {
     "base_url": (str,),
     "temperature": (int, float),
     "max_tokens": (int,),
+    "concurrency": (int,),
 }
 _KINDS = {int: "a whole number", bool: "true or false", str: "a string", float: "a number"}
 
@@ -4344,6 +5636,8 @@ def _read_provider(path: Path, where: str, entry: Any, env: Mapping[str, str]) -
         raise UsageError(f"{path}: {where}.temperature must be 0 to 2")
     if entry.get("max_tokens", 1) < 1:
         raise UsageError(f"{path}: {where}.max_tokens must be 1 or more")
+    if not 1 <= entry.get("concurrency", 1) <= 100:
+        raise UsageError(f"{path}: {where}.concurrency must be 1 to 100")
     key = _config_key(path, where, entry, env)
     return ModelSpec(
         provider,
@@ -4352,6 +5646,7 @@ def _read_provider(path: Path, where: str, entry: Any, env: Mapping[str, str]) -
         entry.get("base_url") or env.get(f"{_variable(provider)}_BASE_URL"),
         entry.get("temperature"),
         entry.get("max_tokens"),
+        entry.get("concurrency"),
     )
 
 
@@ -4370,9 +5665,8 @@ def _config_key(path: Path, where: str, entry: Mapping[str, Any], env: Mapping[s
             raise UsageError(f"{path}: {where}.api_key_env is no name of a variable")
         key = clean_key(env.get(name, ""), name)
         if not key:
-            raise UsageError(
-                f"{path}: {where}.api_key_env names {printable(name)}, which is not set"
-            )
+            shown = name if name.isupper() else "a variable"  # a key, put there by mistake
+            raise UsageError(f"{path}: {where}.api_key_env names {shown}, which is not set")
         return key
     return ""
 
@@ -4433,21 +5727,20 @@ def check_models(specs: Sequence[ModelSpec]) -> None:
     """Raise UsageError for whatever would only fail once calls are sent: keys, URLs, packages."""
     seen: set[tuple[str, str]] = set()
     for spec in specs:
-        name = f"{spec.provider}/{spec.model}"
         if (spec.provider, spec.model) in seen:
-            raise UsageError(f"{printable(name)} is named twice")
+            raise UsageError(f"{spec.name} is named twice")
         seen.add((spec.provider, spec.model))
         if spec.provider in DEFAULT_MODELS and not spec.api_key:
             names = " or ".join(key_names(spec.provider))
-            raise UsageError(f"{printable(name)} needs a key: set {names}")
+            raise UsageError(f"{spec.name} needs a key: set {names}")
         if spec.provider == "compatible" and not spec.base_url:
             raise UsageError(
-                f"{printable(name)} needs --base-url or COMPATIBLE_BASE_URL, "
+                f"{spec.name} needs --base-url or COMPATIBLE_BASE_URL, "
                 "e.g. http://localhost:11434/v1"
             )
         if spec.provider == "reference" and spec.model not in REFERENCE_AGENTS:
             agents = ", ".join(REFERENCE_AGENTS)
-            raise UsageError(f"{printable(name)}: the reference agents are {agents}")
+            raise UsageError(f"{spec.name}: the reference agents are {agents}")
         require_package(spec.provider)
 
 
@@ -4457,7 +5750,7 @@ class Plan:
 
     config: MazeConfig
     specs: list[ModelSpec]
-    mazes: list[MazeEngine]
+    mazes: Mazes
     runs: int
     chosen: bool  # the models were named or found; else they are the reference agents
 
@@ -4484,6 +5777,8 @@ def make_plan(
         listed = [replace(spec, temperature=None) for spec in listed]
     if options.max_tokens is not None:
         listed = [replace(spec, max_tokens=None) for spec in listed]
+    if options.concurrency is not None:
+        listed = [replace(spec, concurrency=None) for spec in listed]
     check_models(listed)
     config = _make_config(options, maze)
     mazes, runs = _make_mazes(options, config)
@@ -4497,6 +5792,7 @@ def _with_file(spec: ModelSpec, listed: Sequence[ModelSpec]) -> ModelSpec:
         spec,
         api_key=spec.api_key or entry.api_key,
         base_url=spec.base_url or entry.base_url,
+        concurrency=spec.concurrency or entry.concurrency,
     )
 
 
@@ -4523,7 +5819,7 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
     return MazeConfig(**{**maze, **{k: v for k, v in given.items() if v is not None}})
 
 
-def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[list[MazeEngine], int]:
+def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[Mazes, int]:
     """The mazes of a run, and how often each is played."""
     if options.seeds is not None:
         seeds: list[int | None] = list(options.seeds)
@@ -4532,7 +5828,7 @@ def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[list[M
         seeds, runs = [options.seed], options.runs
     else:
         seeds, runs = [None] * options.runs, 1  # fresh ones, the same for every model
-    return [MazeEngine(config.size, seed, config.algorithm) for seed in seeds], runs
+    return Mazes(config.size, seeds, config.algorithm), runs
 
 
 def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
@@ -4548,6 +5844,9 @@ def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
         config.retries,
     )
     provider.max_tokens = spec.max_tokens
+    provider.concurrency = spec.concurrency
+    if spec.provider == "replay":
+        provider.stored = StoredAnswers(spec.model)
     return provider
 
 
@@ -4558,7 +5857,9 @@ def run_command(argv: Sequence[str]) -> int:
     """`run`: ask, show, check, list or run, and the exit code."""
     options = build_parser().parse_args(argv)
     env = os.environ
-    console = make_console(console_language(options.lang, env), options.quiet)
+    console = make_console(
+        console_language(options.lang, env), options.quiet and not options.dry_run
+    )
     specs = None
     if options.resume is not None:
         return _resume(options, env, console)
@@ -4572,13 +5873,22 @@ def run_command(argv: Sequence[str]) -> int:
     if (options.check or options.list_models) and not plan.chosen:
         raise UsageError(f"no model to ask: {_HOW_TO_CHOOSE}")
     _give_notices(options, plan, console)
+    _check_packages(options)
     if options.show:
         return _show(plan, console)
+    if options.dry_run:
+        return _dry_run(plan, options, console)
     if options.check or options.list_models:
         providers = [make_provider(spec, plan.config) for spec in plan.specs]
         action = _check if options.check else _list_models
         return action(providers, console)
     return _run(plan, options, console)
+
+
+def _check_packages(options: argparse.Namespace) -> None:
+    """Whether what the options need is installed."""
+    if options.fail_on_regression and not is_installed("scipy"):
+        raise UsageError("--fail-on-regression needs a package: pip install scipy")
 
 
 def console_language(lang: str | None, env: Mapping[str, str]) -> str:
@@ -4593,6 +5903,11 @@ def _give_notices(options: argparse.Namespace, plan: Plan, console: Console) -> 
         console.warn(console.say("reference_notice"))
     if options.config and _exposes_keys(options.config):
         console.warn(console.say("readable_config", path=options.config))
+    if options.batch_wait is not None and not options.batch:
+        raise UsageError("--batch-wait goes with --batch or --resume")
+    for spec in plan.specs:
+        if options.batch and spec.provider not in (*BATCHES, *CALLS_NOBODY):
+            console.note(console.say("no_batch", model=spec.name))
     if plan.config.size not in STANDARD_SIZES:
         console.note(console.say("odd_size", size=plan.config.size))
 
@@ -4627,10 +5942,11 @@ def _check(providers: Sequence[LLMProvider], console: Console) -> int:
     """Prove key and model of each provider with the cheapest call."""
     failed = False
     for provider in providers:
-        name = f"{provider.provider}/{provider.model}"
         try:
             reply = provider.check()
-            console.line(console.say("check_ok", model=name, seconds=_number(reply.latency_s, 1)))
+            console.line(
+                console.say("check_ok", model=provider.name, seconds=_number(reply.latency_s, 1))
+            )
         except ProviderError as error:
             failed = True
             console.warn(console.say("check_failed", error=error))
@@ -4651,10 +5967,41 @@ def _list_models(providers: Sequence[LLMProvider], console: Console) -> int:
     return EXIT_ERRORS if failed else EXIT_OK
 
 
+MOST_SAMPLED = 100  # mazes whose prompts are measured for an estimate
+
+
+def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
+    """Print what a run would send: trials, tokens and cost of each model."""
+    sampled = islice(plan.mazes, MOST_SAMPLED)
+    sizes = [PromptBuilder(maze, plan.config).build().tokens() for maze in sampled]
+    trials = len(plan.mazes) * plan.runs
+    lines = []
+    for spec in plan.specs:
+        provider = make_provider(spec, plan.config)
+        most = trials * (spec.max_tokens or plan.config.max_tokens)
+        read = round(trials * sum(sizes) / len(sizes))
+        if plan.config.ariadne_mode != "A":  # the first answer is sent again with the hint
+            read, most = 2 * read + most, 2 * most
+        if spec.provider in CALLS_NOBODY:
+            read = most = 0
+        cost = provider.price({"input": read, "output": most})
+        if cost is not None and options.batch and provider.has_batches:
+            cost *= BATCH_DISCOUNT
+        numbers = (f"{trials:,}", f"{read:,}", f"{most:,}", _usd(cost))
+        lines.append([spec.name, *numbers])
+    console.table(console.words["plan_title"], console.words["plan_columns"].split("|"), lines, 1)
+    for name, *_, usd in lines:
+        if usd == _usd(None):
+            console.line(console.say("plan_unpriced", model=name))
+    return EXIT_OK
+
+
 def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """A new run, with a journal of its own."""
     _check_output(options)
     providers = [make_provider(spec, plan.config) for spec in plan.specs]
+    limits = _limits(options)
+    _check_prices(plan, providers, limits, console)
     folder = _results_folder(options)
     with _locked(folder):
         header = {
@@ -4663,12 +6010,46 @@ def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
             "timestamp": utc_now(),
             "config": asdict(plan.config),
             "runs": plan.runs,
-            "mazes": [_maze_arguments(maze) for maze in plan.mazes],
+            "mazes": {
+                "size": plan.mazes.size,
+                "seeds": plan.mazes.seeds,
+                "algorithm": plan.mazes.algorithm,
+            },
             "models": [spec.public() for spec in plan.specs],
+            "batch": options.batch,
         }
-        journal = _new_journal(folder, header)
-        console.maze_panel(plan.mazes, plan.config)
-        return _play(plan, providers, journal, options, console)
+        with closing(_new_journal(folder, header)) as journal:
+            console.maze_panel(plan.mazes, plan.config)
+            return _play(plan, providers, journal, limits, options, console)
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    """What bounds the run: the options of this command, not of an earlier one."""
+    return Limits(
+        CONCURRENCY if options.concurrency is None else options.concurrency,
+        math.inf if options.max_cost is None else options.max_cost,
+        math.inf if options.max_time is None else options.max_time * 60,
+        options.batch,
+        BATCH_WAIT_S if options.batch_wait is None else options.batch_wait * 60,
+    )
+
+
+def _check_prices(
+    plan: Plan, providers: Sequence[LLMProvider], limits: Limits, console: Console
+) -> None:
+    """--max-cost must bound what it is given for: a vendor's model without a price is refused.
+
+    A server of one's own has none, and is told of.
+    """
+    if limits.max_cost == math.inf:
+        return
+    for provider in providers:
+        if provider.price({"input": 1, "output": 1}) is not None:
+            continue
+        if provider.provider in DEFAULT_MODELS:
+            name = printable(provider.name)
+            raise UsageError(f"the price of {name} is unknown: --max-cost cannot bound it")
+        console.warn(console.say("uncounted", model=provider.name))
 
 
 def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Console) -> int:
@@ -4681,21 +6062,33 @@ def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Consol
             journal = Journal.load(path)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-        if journal.torn:
-            console.warn(console.say("torn", path=path))
-        listed = read_config(options.config, env)[1] if options.config else []
-        plan = _journal_plan(journal, listed, env)
-        check_models(plan.specs)
-        providers = [make_provider(spec, plan.config) for spec in plan.specs]
-        total = len(plan.specs) * len(plan.mazes) * plan.runs
-        console.line(console.say("resumed", path=path, done=len(journal.finished), total=total))
-        return _play(plan, providers, journal, options, console)
+        with closing(journal):
+            if journal.torn:
+                console.warn(console.say("torn", path=path))
+            listed = read_config(options.config, env)[1] if options.config else []
+            plan = _journal_plan(journal, listed, env)
+            if options.concurrency is not None:
+                specs = [replace(spec, concurrency=None) for spec in plan.specs]
+                plan = replace(plan, specs=specs)
+            check_models(plan.specs)
+            providers = [make_provider(spec, plan.config) for spec in plan.specs]
+            limits = _limits(options)
+            limits = replace(limits, batch=limits.batch or bool(journal.header.get("batch")))
+            _check_prices(plan, providers, limits, console)
+            total = len(plan.specs) * len(plan.mazes) * plan.runs
+            done = len(journal.finished)
+            console.log(console.say("resumed", path=path, done=done, total=total))
+            return _play(plan, providers, journal, limits, options, console)
 
 
 def _check_resume_options(options: argparse.Namespace) -> None:
     """A resumed run takes its settings from the journal."""
+    _check_packages(options)
     defaults = build_parser().parse_args([])
-    allowed = ("resume", "config", "output", "csv", "quiet", "results_dir")
+    allowed = (
+        *("resume", "config", "output", "csv", "quiet", "results_dir", "fail_on_regression"),
+        *("concurrency", "max_cost", "max_time", "batch", "batch_wait"),
+    )
     for name, value in vars(options).items():
         if name not in allowed and value != getattr(defaults, name):
             option = f"--{name.replace('_', '-')}"
@@ -4708,25 +6101,38 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
     try:
         if (header["journal"], header["schema_version"]) != (JOURNAL_VERSION, SCHEMA_VERSION):
             raise ValueError("it is of another version")
-        specs = [
-            _with_file(ModelSpec(api_key=_environment_key(model["provider"], env), **model), listed)
-            for model in header["models"]
-        ]
-        mazes = [MazeEngine(**maze) for maze in header["mazes"]]
+        specs = [_journal_spec(model, listed, env) for model in header["models"]]
+        mazes = Mazes(**header["mazes"])
+        if not mazes[0]:
+            raise ValueError("it has no mazes")
         return Plan(MazeConfig(**header["config"]), specs, mazes, int(header["runs"]), True)
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         why = one_line(str(error))
         raise UsageError(f"{journal.path}: line 1 is no journal's first line ({why})") from None
 
 
-def _maze_arguments(maze: MazeEngine) -> dict[str, Any]:
-    return {"size": maze.size, "seed": maze.seed, "algorithm": maze.algorithm}
+def _journal_spec(
+    model: Mapping[str, Any], listed: Sequence[ModelSpec], env: Mapping[str, str]
+) -> ModelSpec:
+    """A model of a journal with its key; and its base URL, if that held one, from there too."""
+    variable = _variable(model["provider"])
+    spec = ModelSpec(api_key=_environment_key(model["provider"], env), **model)
+    if "***" in (spec.base_url or ""):
+        spec = replace(spec, base_url=env.get(f"{variable}_BASE_URL"))
+    spec = _with_file(spec, listed)
+    if model["base_url"] and not spec.base_url:
+        raise UsageError(
+            f"{spec.name}: its base URL held a secret, which is stored nowhere: set"
+            f" {variable}_BASE_URL, or give --config"
+        )
+    return spec
 
 
 def _play(
     plan: Plan,
     providers: Sequence[LLMProvider],
     journal: Journal,
+    limits: Limits,
     options: argparse.Namespace,
     console: Console,
 ) -> int:
@@ -4737,57 +6143,77 @@ def _play(
         plan.mazes,
         plan.config,
         plan.runs,
-        on_start=lambda p, trials: console.start_model(f"{p.provider}/{p.model}", trials),
+        on_start=lambda provider, trials: console.start_model(provider.name, trials),
         on_result=console.trial,
         journal=journal,
+        limits=limits,
     )
-    run = journal.path.stem
     console.begin(len(providers) * len(plan.mazes) * plan.runs - len(journal.finished))
-    problem = _run_all(runner, journal, console)
-    for provider in runner.given_up:
-        name = f"{provider.provider}/{provider.model}"
-        console.warn(console.say("given_up", model=name, run=run))
-    if isinstance(problem, KeyboardInterrupt):
-        console.warn(console.say("interrupted", count=len(runner.results), run=run))
-    if runner.results:
-        target = options.output or journal.path.with_name(f"hallumaze_results_{run}.json")
-        _save(runner.results, plan, target.resolve(), made_with, options, console)
-    if isinstance(problem, KeyboardInterrupt):
-        return EXIT_INTERRUPTED
+    problem = _run_all(runner, console)
+    results = runner.results
+    _tell_the_end(runner, len(results), console)
+    if results:
+        target = options.output or journal.path.with_name(
+            f"hallumaze_results_{journal.path.stem}.json"
+        )
+        run = journal.path.stem
+        _save(results, plan, target.resolve(), run, made_with, options, console)
     if problem:
         raise problem
-    failed = any(result.outcome == ERROR for result in runner.results)
-    return EXIT_ERRORS if failed else EXIT_OK
+    if runner.stopped_by == "interrupt":
+        return EXIT_INTERRUPTED
+    judged = options.fail_on_regression and results
+    if judged and _find_regressions(target.resolve(), journal.path.parent, console):
+        return EXIT_REGRESSION
+    whole = len(journal.finished) == len(providers) * len(plan.mazes) * plan.runs
+    return EXIT_OK if whole else EXIT_ERRORS
 
 
-def _run_all(runner: BenchmarkRunner, journal: Journal, console: Console) -> BaseException | None:
+def _run_all(runner: BenchmarkRunner, console: Console) -> BaseException | None:
     """Play the trials; what ended them early, or None. What is saved after it is not interrupted.
 
     Raises NotWiredError for a stub, and leaves no journal without a finished trial.
     """
+    _on_signals(lambda *_: runner.interrupt())
     try:
         runner.run_all()
     except NotWiredError:
-        if not journal.finished:
-            journal.path.unlink()
+        if not runner.results:
+            runner.journal.path.unlink()
         raise
     except BaseException as problem:
-        for name in _STOPPING:
-            signal.signal(name, signal.SIG_IGN)
         return problem
     finally:
+        _on_signals(signal.SIG_IGN if runner.stopped_by else signal.default_int_handler)
         console.end()
-        journal.close()
         for provider in runner.providers:
             provider.close()
     return None
+
+
+def _tell_the_end(runner: BenchmarkRunner, count: int, console: Console) -> None:
+    """What has kept the run from playing every trial."""
+    run = runner.journal.path.stem
+    for provider in runner.given_up:
+        console.alarm(console.say("given_up", model=provider.name, run=run))
+    if runner.stopped_by == "interrupt":
+        console.alarm(console.say("interrupted", count=count, run=run))
+    elif runner.stopped_by == "batch_wait":
+        waiting = len(runner.journal.batches)
+        console.alarm(console.say("waiting", count=waiting, run=run))
+    elif runner.stopped_by:
+        option = f"--{runner.stopped_by.replace('_', '-')}"
+        console.alarm(console.say("stopped", why=option, count=count, run=run))
 
 
 def _check_output(options: argparse.Namespace) -> None:
     """Prove before any call that --output can be written; through a link, not in its place."""
     if options.output is None:
         return
-    output = options.output.resolve()
+    try:
+        output = options.output.resolve()
+    except OSError as error:  # as when the working directory is gone
+        raise UsageError(f"--output {options.output}: {error.strerror}") from None
     _prove_writable(output.parent, "--output")
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output} is no file: name one")
@@ -4838,6 +6264,10 @@ def _locked(folder: Path) -> Iterator[None]:
         raise LockedError(
             f"{folder}: another run is at work here: wait for it, or use --results-dir"
         ) from None
+    except OSError as error:  # as when the file is another user's
+        raise UsageError(
+            f"{folder / '.lock'}: cannot be written: {error.strerror}: use --results-dir"
+        ) from None
     try:
         yield
     finally:
@@ -4858,9 +6288,9 @@ def _new_journal(folder: Path, header: Mapping[str, Any]) -> Journal:
 
 def _journal_path(options: argparse.Namespace) -> Path:
     """The journal that --resume names: a run, a path, or without a name the latest."""
-    folder = options.results_dir or Path(__file__).resolve().parent / "results"
     if options.resume.endswith(".jsonl"):
         return Path(options.resume)
+    folder = _results_folder(options)  # a journal is written on, so a folder to read is not enough
     if options.resume:
         return Path(folder) / f"{options.resume}.jsonl"
     names = sorted(path.name for path in Path(folder).glob("*.jsonl"))
@@ -4885,6 +6315,7 @@ def _save(
     results: Sequence[BenchmarkResult],
     plan: Plan,
     target: Path,
+    run: str,
     made_with: Mapping[str, Any],
     options: argparse.Namespace,
     console: Console,
@@ -4892,16 +6323,128 @@ def _save(
     """Write the result file, and the CSV beside it; then the ranking."""
     settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
     document = result_document(results, plan.mazes, plan.config, settings, made_with)
-    console.table(document["aggregate"])
+    document["run"] = run
+    console.tables(document["aggregate"])
     csv_path = target.with_name(f"{target.name.removesuffix('.json')}.csv")
     try:
-        write_atomically(target, json_text(document))
+        write_atomically(target, json_chunks(document))
         console.saved("JSON", target)
         if options.csv:
-            write_atomically(csv_path, csv_text(results))
+            write_atomically(csv_path, csv_lines(results))
             console.saved("CSV", csv_path)
     except OSError as error:
         raise HalluMazeError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+# -- earlier runs ----------------------------------------------------------------------------------
+
+
+def _past_runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The result files of a folder; what is none, or repeats one, is passed over."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            document = _parse_json(path, _read_bytes(path))
+        except UsageError:
+            continue
+        if _is_result_file(document) and "rescored_from" not in document:
+            yield path, document
+
+
+def _is_result_file(document: Any) -> bool:
+    """Whether all that is read of a past run is of its kind."""
+    named = ("provider", "model")
+    shapes: Sequence[tuple[tuple[str, ...], Sequence[str], Sequence[str]]] = (
+        (("aggregate",), (*named, "ariadne_group"), ("hallumaze_score", "mei", "sr", "n_error")),
+        (("results",), (*named, "prompt_sha256"), ("hallumaze_score",)),
+        (("config", "models"), named, ()),
+    )
+    dated = re.match(r"\d{4}-\d\d-\d\dT", str(_dig(document, "timestamp")))
+    return bool(dated) and all(
+        isinstance(entries := _dig(document, *path), list)
+        and all(_has_fields(entry, texts, numbers) for entry in entries)
+        for path, texts, numbers in shapes
+    )
+
+
+def _has_fields(entry: Any, texts: Sequence[str], numbers: Sequence[str]) -> bool:
+    """Whether an object has these texts, and these numbers or null."""
+    return (
+        isinstance(entry, dict)
+        and all(isinstance(entry.get(key), str) for key in texts)
+        and all(entry.get(key, "") is None or _is_finite(entry.get(key)) for key in numbers)
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _find_regressions(target: Path, folder: Path, console: Console) -> bool:
+    """Whether a model has become worse since the previous run that compares, maze by maze."""
+    now = _parse_json(target, _read_bytes(target))
+    past = [
+        (document["timestamp"], path, document)
+        for path, document in _past_runs(folder)
+        if document.get("run") != now["run"] and document["timestamp"] <= now["timestamp"]
+    ]
+    past.sort(key=lambda run: run[:2], reverse=True)
+    regressed = [_has_regressed(row, now, past, console) for row in now["aggregate"]]
+    return any(regressed)
+
+
+def _has_regressed(
+    row: Mapping[str, Any],
+    now: Mapping[str, Any],
+    past: Sequence[tuple[str, Path, dict[str, Any]]],
+    console: Console,
+) -> bool:
+    """Whether the interval of a model's paired difference lies below zero; says what it found."""
+    provider, model = row["provider"], row["model"]
+    name = f"{provider}/{model}"
+    pairs = ((path, paired_differences(then, now, provider, model)) for _, path, then in past)
+    path, differences = next(((p, d) for p, d in pairs if d), (None, []))
+    if len(differences) < FEWEST_PAIRS:
+        console.alarm(console.say("cannot_tell", model=name, count=len(differences)))
+        return False
+    low, high = (_rounded(bound) for bound in bootstrap_interval(differences))
+    say = "regressed" if high < 0 else "not_regressed"
+    text = console.say(
+        say,
+        model=name,
+        difference=f"{math.fsum(differences) / len(differences):+.3f}",
+        low=f"{low:+.3f}",
+        high=f"{high:+.3f}",
+        count=len(differences),
+        path=path,
+    )
+    if high < 0:
+        console.alarm(text)
+    else:
+        console.log(text)
+    return bool(high < 0)
+
+
+def history_command(argv: Sequence[str]) -> int:
+    """`history`: the past runs of a results folder, a row for each model."""
+    parser = _command_parser("history", _HELP["history"])
+    parser.add_argument("--model", metavar="MODEL", help=_HELP["history_model"])
+    parser.add_argument("--results-dir", type=Path, metavar="PATH", help=_HELP["results_dir"])
+    parser.add_argument("--lang", choices=LANGUAGES, help=_HELP["history_lang"])
+    options = parser.parse_args(argv)
+    console = make_console(console_language(options.lang, os.environ), quiet=False)
+    folder = options.results_dir or Path(__file__).resolve().parent / "results"
+    rows = [
+        {**row, "timestamp": document["timestamp"]}
+        for _, document in _past_runs(folder)
+        for row in document["aggregate"]
+        if options.model in (None, row["model"], f"{row['provider']}/{row['model']}")
+    ]
+    if not rows:
+        whose = f" of {printable(options.model)}" if options.model else ""
+        raise UsageError(f"{folder}: holds no result file{whose}")
+    rows.sort(key=lambda row: str(row["timestamp"]))
+    console.history(rows)
+    return EXIT_OK
 
 
 # -- rescoring and judging -------------------------------------------------------------------------
@@ -4951,20 +6494,6 @@ def _write_rescored(path: Path, raw: bytes, document: Mapping[str, Any]) -> Path
     except OSError as error:
         raise HalluMazeError(f"{path.parent}: cannot be written: {error.strerror}") from None
     return target
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _parse_json(path: Path, raw: bytes) -> Any:
-    try:
-        return json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is no JSON: {one_line(str(error))}") from None
 
 
 def judge_command(argv: Sequence[str]) -> int:
@@ -5117,12 +6646,11 @@ class Interview:
         print(self.console.say("saved", kind="JSON", path=path))
 
 
-_STOPPING = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
-
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": run_command,
     "rescore": rescore_command,
     "judge": judge_command,
+    "history": history_command,
 }
 
 
@@ -5131,9 +6659,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     warnings.simplefilter("ignore")  # the SDKs' own warnings are no lines of ours
-    for name in _STOPPING:  # a timeout or a lost terminal saves what Ctrl-C saves
-        if signal.getsignal(name) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(name, signal.default_int_handler)
+    _on_signals(signal.default_int_handler)
     named = bool(arguments) and arguments[0] in COMMANDS
     command = COMMANDS[arguments.pop(0)] if named else run_command
     try:
@@ -5148,6 +6674,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = EXIT_INTERRUPTED
     put_line("", sys.stdout, end="")  # what argparse printed is still in the buffer
     return code
+
+
+def _on_signals(handler: Any) -> None:
+    """What Ctrl-C does, and a timeout or a lost terminal too, unless nohup wants it ignored."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _prepare_streams() -> None:
@@ -5334,7 +6868,9 @@ _CONSOLE: dict[str, dict[str, str]] = {
         ),
         "more_mazes": "모두 {count}개의 미로 가운데 첫 번째",
         "running": "  ▶ 실행 중: {model} ({trials}회)",
-        "trial_error": "  ! 오류 (점수 아님): {error}",
+        "which": "{model} 시드 {seed}",
+        "which_run": " {run}회째",
+        "trial_error": "  ! {which}: 오류 (점수 아님): {error}",
         "signals": "  ↳ 메타인지 신호: {signals}",
         "no_signals": "없음",
         "nudged": "  ↳ 힌트를 줌: NRS={nrs}",
@@ -5343,6 +6879,12 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "refused": "거절함",
         "table_title": "HalluMaze 종합 비교",
         "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score|n|오류",
+        "spent_title": "토큰과 비용",
+        "spent_columns": "모델|입력|출력|추론|캐시|USD",
+        "unpriced": "  {model}: 시행 {count}개는 값을 알 수 없어 비용에 들어 있지 않습니다.",
+        "plan_unpriced": "  {model}: 가격을 알 수 없습니다.",
+        "plan_title": "실행 계획 (호출 없음)",
+        "plan_columns": "모델|시행|입력 토큰 (추정)|출력 토큰 (최대)|USD (최대)",
         "best": "  ★ 최고 점수: {model} — HalluScore {score} | MEI {mei}",
         "saved": "  ✓ {kind} 저장: {path}",
         "reference_notice": (
@@ -5359,6 +6901,18 @@ _CONSOLE: dict[str, dict[str, str]] = {
             "참고: {size}은(는) 표준 크기(5, 7, 9, 11)가 아니어서 공개된 결과와 비교되지 않습니다."
         ),
         "interrupted": "중단됨: 끝난 시행 {count}개를 저장합니다. 이어 하기: --resume {run}",
+        "stopped": "{why}에 닿아 멈춤: 끝난 시행 {count}개를 저장합니다. 이어 하기: --resume {run}",
+        "history_title": "지난 실행 (UTC)",
+        "history_columns": "날짜|모델|n|Score|MEI|SR|USD|오류",
+        "cannot_tell": "{model}: 앞선 실행과 같은 미로가 {count}개뿐이어서 나빠졌는지 알 수 "
+        "없습니다.",
+        "regressed": "{model}: 나빠짐: 점수 차 {difference} [95 % CI {low}, {high}], 같은 미로 "
+        "{count}개, 비교 대상 {path}",
+        "not_regressed": "{model}: 나빠졌다고 할 수 없음: 점수 차 {difference} "
+        "[95 % CI {low}, {high}], 같은 미로 {count}개, 비교 대상 {path}",
+        "waiting": "시행 {count}개가 배치에서 답을 기다립니다. 나중에 모으기: --resume {run}",
+        "no_batch": "참고: {model}에는 배치가 없어 하나씩 호출합니다.",
+        "uncounted": "참고: {model}의 가격을 알 수 없어 --max-cost에 들어가지 않습니다.",
         "given_up": "{model}: 되풀이해도 소용없는 오류가 5번 이어져 이번 실행에서 제외합니다. "
         "이어 하기: --resume {run}",
         "torn": "참고: {path}: 쓰다 만 마지막 줄을 버렸습니다.",
@@ -5386,7 +6940,9 @@ _CONSOLE: dict[str, dict[str, str]] = {
         ),
         "more_mazes": "the first of {count} mazes",
         "running": "  ▶ running: {model} (trials: {trials})",
-        "trial_error": "  ! error, not a score: {error}",
+        "which": "{model} seed {seed}",
+        "which_run": " run {run}",
+        "trial_error": "  ! {which}: error, not a score: {error}",
         "signals": "  ↳ metacognitive signals: {signals}",
         "no_signals": "none",
         "nudged": "  ↳ hint given: NRS={nrs}",
@@ -5395,6 +6951,12 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "refused": "refused",
         "table_title": "HalluMaze comparison",
         "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score|n|errors",
+        "spent_title": "Tokens and cost",
+        "spent_columns": "model|input|output|reasoning|cached|USD",
+        "unpriced": "  {model}: the price of {count} trials is unknown; the cost leaves them out",
+        "plan_unpriced": "  {model}: its price is unknown",
+        "plan_title": "The plan (nobody was called)",
+        "plan_columns": "model|trials|input tokens (est.)|output tokens (at most)|USD (at most)",
         "best": "  ★ best score: {model} — HalluScore {score} | MEI {mei}",
         "saved": "  ✓ {kind} saved: {path}",
         "reference_notice": (
@@ -5409,6 +6971,19 @@ _CONSOLE: dict[str, dict[str, str]] = {
         ),
         "interrupted": "interrupted: saving the trials that were finished: {count}; go on with "
         "--resume {run}",
+        "stopped": "{why} is reached: saving the trials that were finished: {count}; go on with "
+        "--resume {run}",
+        "history_title": "Past runs (UTC)",
+        "history_columns": "date|model|n|Score|MEI|SR|USD|errors",
+        "cannot_tell": "{model}: cannot tell whether it has become worse: mazes in common with an "
+        "earlier run: {count}",
+        "regressed": "{model}: a regression: score {difference} [95 % CI {low}, {high}] over "
+        "{count} common mazes, against {path}",
+        "not_regressed": "{model}: no regression: score {difference} [95 % CI {low}, {high}] over "
+        "{count} common mazes, against {path}",
+        "waiting": "batches are at work, trials: {count}; collect them with --resume {run}",
+        "no_batch": "note: {model} has no batches: it is called one by one",
+        "uncounted": "note: the price of {model} is unknown: --max-cost does not count it",
         "given_up": "{model}: given up for this run after 5 failures that no retry can mend; go on "
         "with --resume {run}",
         "torn": "note: {path}: the last line, which was never finished, was dropped",
@@ -5432,7 +7007,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
 
 _HELP = {
     "model": "test this model (repeatable): anthropic/…, openai/…, google/…, deepseek/…, "
-    "compatible/… (with --base-url) or reference/NAME; default: every provider whose key is set",
+    "compatible/… (with --base-url), reference/NAME, or replay/FILE (stored answers); default: "
+    "every provider whose key is set",
     "base_url": "an OpenAI-compatible server for compatible/… (Ollama, vLLM, llama.cpp, LM Studio, "
     "OpenRouter)",
     "config": "a JSON file of settings and models, see config.example.json; options win over it",
@@ -5442,6 +7018,15 @@ _HELP = {
         "sampling temperature (default 0; dropped, and recorded, where a server rejects it)"
     ),
     "effort": f"how much a reasoning model thinks: {', '.join(EFFORTS)} (default: the model's own)",
+    "concurrency": f"calls of each model at once (default {CONCURRENCY}), fewer for a while when "
+    "its server answers 429",
+    "max_cost": "start no more calls once the run has cost this much, by genai-prices' list prices",
+    "max_time": "start no more calls after so many minutes",
+    "batch": "use the batch interfaces of anthropic, openai and google: half the price, answers "
+    "within a day",
+    "batch_wait": "leave batches that are at work after so many minutes, to be collected with "
+    "--resume (default 1440)",
+    "dry_run": "print the plan: trials, tokens and cost of each model; call nobody",
     "retries": f"how often a call that failed on the way is repeated (default {RETRIES})",
     "timeout": f"seconds that one request may take (default {TIMEOUT_S:g})",
     "size": f"maze size: 5, 7, 9, 11, or any {SMALLEST} to {LARGEST} (default 7)",
@@ -5466,6 +7051,12 @@ _HELP = {
     "show": "print the maze and the exact prompt; call nobody",
     "check": "prove key and model with the cheapest call; no run",
     "list_models": "print the providers' own model lists",
+    "fail_on_regression": "compare with the previous run on the same mazes: exit code 3 when the "
+    "paired 95 %% interval of the score difference lies below 0",
+    "history": "List the past runs of the results folder, a row for each model, and its scores as "
+    "bars.",
+    "history_model": "this model only: PROVIDER/MODEL, or MODEL",
+    "history_lang": "language of the console (default: the locale's)",
     "rescore": "Recompute every number of result files from their answers and mazes alone, without "
     "any call. Prints what differs; exit code 70 when a claimed number does not follow.",
     "rescore_file": "a result file",
@@ -5483,6 +7074,7 @@ _EPILOG = """\
 other commands (each has its own --help):
   rescore FILE…             recompute every number of result files from their raw answers
   judge TASKS OUTPUTS       the two deterministic judges on fixtures and outputs
+  history [--model MODEL]   the past runs in the results folder
 
 environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,
@@ -5494,7 +7086,8 @@ environment:
                             other servers
 
 exit codes:
-  0 done   1 done, but some trials ended as errors   2 wrong use or configuration
+  0 done   1 done, but some trials ended as errors or were not played (--max-cost, --max-time,
+  --batch-wait)   2 wrong use or configuration   3 a regression (--fail-on-regression)
   70 a provider is wired to nothing, or numbers do not follow from the raw answers
   75 another run works in the results folder   130 interrupted (what was finished is saved)"""
 

@@ -1,6 +1,8 @@
 """Prints how fast HalluMaze's own code is, beside a calibration loop.
 
-    python tests/bench.py
+    python tests/bench.py               the rates of the parts
+    python tests/bench.py --replay      whole runs of 1,000, 10,000 and 100,000 stored answers
+    python tests/bench.py --overhead    a run over the network beside a bare loop over the same SDK
 
 Each figure is the best of several rounds, and the calibration loop runs between them, so that
 figures of different machines, or of one machine at different hours, compare by the last column:
@@ -9,14 +11,20 @@ the best rate of the work per million turns of the loop at its best.
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from servers import Received, Say, Server  # noqa: E402
+from servers import answer as answer_body  # noqa: E402
 
 import hallumaze  # noqa: E402
 
@@ -71,8 +79,86 @@ def help_seconds() -> float:
     return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
 
 
+def whole(argv: list[str], **env: str) -> tuple[float, float, float]:
+    """Seconds of waiting and of CPU, and MB at most, of a whole process that must succeed."""
+    start = time.monotonic()
+    process = subprocess.Popen([sys.executable, *argv], env={**os.environ, **env})
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - start
+    if status:
+        raise SystemExit(f"{argv} ended with {status}")
+    return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def replay() -> None:
+    """Runs of stored answers, one to a maze: memory must stay flat and time grow linearly."""
+    config = hallumaze.MazeConfig(size=5)
+    for count in (1_000, 10_000, 100_000):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "answers.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                for seed in range(count):
+                    prompt = hallumaze.PromptBuilder(hallumaze.MazeEngine(5, seed), config).build()
+                    text = hallumaze.REFERENCE_AGENTS["explorer"](hallumaze._read_task(prompt.user))
+                    print(json.dumps({"prompt_sha256": prompt.sha256, "text": text}), file=file)
+            argv = [str(ROOT / "hallumaze.py"), "--model", f"replay/{path}", "--size", "5"]
+            argv += ["--seeds", f"0-{count - 1}", "--quiet", "--csv", "--results-dir", folder]
+            seconds, cpu, memory = whole(argv)
+            per = 1e3 * cpu / count
+            print(f"{count:>7,} replayed: {seconds:6.1f} s, CPU {per:.2f} ms each, {memory:.0f} MB")
+
+
+BARE = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from openai import OpenAI
+client = OpenAI(base_url=sys.argv[1], api_key="sk-none")
+prompts = json.load(open(sys.argv[2]))
+def ask(prompt):
+    messages = [{"role": "user", "content": prompt}]
+    return client.chat.completions.create(model="x", messages=messages, max_tokens=2500)
+with ThreadPoolExecutor(40) as pool:
+    assert len(list(pool.map(ask, prompts))) == len(prompts)
+"""
+
+
+def overhead() -> None:
+    """400 calls of 200 ms, 40 at once: the whole command beside a bare loop over the SDK."""
+    text = answer_of(2048, hallumaze.MazeEngine(7, 42))
+
+    def slowly(request: Received) -> Say:
+        return Say(answer_body("openai", text), silence=0.2)
+
+    prompts = [
+        hallumaze.PromptBuilder(hallumaze.MazeEngine(7, seed), hallumaze.MazeConfig()).build().user
+        for seed in range(400)
+    ]
+    with Server() as server, tempfile.TemporaryDirectory() as folder:
+        server.answer = slowly
+        (Path(folder) / "prompts.json").write_text(json.dumps(prompts))
+        url = server.base_url("compatible")
+        bare = ["-c", BARE, url, f"{folder}/prompts.json"]
+        ours = [str(ROOT / "hallumaze.py"), "--model", "compatible/x", "--base-url", url]
+        ours += ["--seeds", "0-399", "--concurrency", "40", "--quiet", "--results-dir", folder]
+        pairs = [(whole(bare)[0], whole(ours)[0]) for _ in range(5)]
+    alone, with_us = (min(column) for column in zip(*pairs, strict=True))
+    print(f"400 calls of 0.2 s, 40 at once: bare SDK {alone:.2f} s, HalluMaze {with_us:.2f} s,")
+    print(
+        f"ratio {with_us / alone:.2f} (of each pair: {', '.join(f'{b / a:.2f}' for a, b in pairs)})"
+    )
+
+
 def main() -> None:
-    """The figures."""
+    """The figures that the arguments ask for."""
+    if "--replay" in sys.argv:
+        return replay()
+    if "--overhead" in sys.argv:
+        return overhead()
+    return parts()
+
+
+def parts() -> None:
+    """The rates of the parts."""
     print(f"calibration: {LOOP / min(calibrate() for _ in range(ROUNDS)):,.0f} turns /s")
     measure("generate and solve, size 7", lambda n: hallumaze.MazeEngine(7, n), 400)
     measure("generate and solve, size 101", lambda n: hallumaze.MazeEngine(101, n), 4)

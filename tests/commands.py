@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "hallumaze.py"
 PATIENCE_S = 60  # a hang fails the test; nothing is measured
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"  # before a line of a run, without a terminal
 
 # Takes the terminal on stdin, if there is one, as its own, hears Ctrl-C again even where pytest
 # runs in the background, and becomes the command.
@@ -159,6 +160,18 @@ class Command:
         return path
 
 
+def timeless(document: Any) -> Any:
+    """A result file without what depends on the hour, the name of its run included."""
+    moving = ("timestamp", "latency_s", "request_id")
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without(item) for key, item in value.items() if key not in moving}
+        return [without(item) for item in value] if isinstance(value, list) else value
+
+    return without({key: item for key, item in document.items() if key != "run"})
+
+
 def one_line(done: Done, *parts: str) -> str:
     """stderr is one line of ours that holds the parts, and stdout is empty; the line."""
     assert done.out == ""
@@ -168,6 +181,13 @@ def one_line(done: Done, *parts: str) -> str:
     for part in parts:
         assert part.lower() in lines[0].lower(), lines[0]
     return lines[0]
+
+
+def unstamped(text: str) -> list[str]:
+    """Lines that all say when they were written, without that."""
+    lines = text.splitlines()
+    assert all(re.match(f"{STAMP} ", line) for line in lines), text
+    return [line.split(" ", 1)[1] for line in lines]
 
 
 def until(true: Callable[[], bool]) -> None:

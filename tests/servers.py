@@ -6,17 +6,33 @@
 
 It answers every request in the format of the path that was asked for, and keeps what it received
 in `server.requests`. `server.answer` may return a Say as well. Nothing leaves 127.0.0.1.
+
+It also takes batches, and keeps them in `server.batches`:
+
+    server.pending = 2                # so many polls find a batch at work; inf: until it is lowered
+    server.verdict = lambda request: (429, "slow down") if request.custom_id == "b" else None
+    server.batch_end = "expired"      # how a whole batch ends that does not complete
+
+Every request of a batch goes to `server.answer` when the batch ends, unless `server.verdict`
+decides: "expired", "canceled", "missing" (no word of it in the results), or (status, message).
+A Say without a body in the script does what was asked, then cuts or waits; one with a body does
+nothing. For openai a submission is two requests: the file, then the batch.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from batches import KINDS, Batch, Result, read_form
+
+import hallumaze
 
 Json = dict[str, Any]
 
@@ -29,6 +45,8 @@ class Received:
     path: str
     headers: Mapping[str, str]
     body: Json
+    custom_id: str = ""  # in a batch: what the client calls it; google: its first metadata
+    metadata: Json = field(default_factory=dict)  # in a batch of google
 
     @property
     def wire(self) -> str:
@@ -172,6 +190,13 @@ class Server:
         self.answer: Callable[[Received], str | Say] = lambda request: "hello"
         self.models = ["model-b", "model-a"]
         self.requests: list[Received] = []
+        self.pending = 0.0
+        self.verdict: Callable[[Received], str | tuple[int, str] | None] = lambda request: None
+        self.batch_end = "completed"
+        self.batch_fault = ("internal_error", "the batch is broken")
+        self.batches: list[Batch] = []
+        self._files: dict[str, str] = {}
+        self._batch_lock = threading.Lock()
         self.closing = threading.Event()
         self._script: deque[Say] = deque()
         self._lock = threading.Lock()
@@ -205,10 +230,129 @@ class Server:
             say = self._script.popleft() if self._script else Say()
         if say.body is not None:
             return say
+        with self._batch_lock:
+            batch = self._batch_say(request)
+        if batch:
+            kept = replace(say, body=batch.body, content_type=batch.content_type)
+            return kept if batch.status == 200 else batch
         if request.method == "GET":
             return replace(say, body=model_list(request.wire, self.models))
         said = self.answer(request)
         return said if isinstance(said, Say) else replace(say, body=answer(request.wire, said))
+
+    # ---- batches
+
+    def _batch_say(self, request: Received) -> Say | None:
+        """What the batch interface of the vendor says; None when the request is not for it."""
+        path, wire, body = request.path.partition("?")[0], request.wire, request.body
+        if request.method == "POST" and re.search(r"/batches$|:batchGenerateContent$", path):
+            return self._submit(request)
+        if request.method == "POST" and path.endswith("/files"):
+            name = f"file-{len(self._files) + 1}"
+            self._files[name] = body["file"]
+            size = len(body["file"].encode())
+            about = {"bytes": size, "created_at": 1, "filename": "b", "status": "processed"}
+            return Say({"id": name, "object": "file", "purpose": body["purpose"], **about})
+        if request.method == "GET" and (file := re.search(r"/files/([^/]+)/content$", path)):
+            if file[1] not in self._files:
+                return error(wire, 404, f"No such File object: {file[1]}")
+            return Say(self._files[file[1]], content_type="application/octet-stream")
+        if request.method == "GET" and (asked := re.search(r"/(batches/([^/]+))(/.*)?$", path)):
+            name = asked[1] if wire == "google" else asked[2]
+            found = [batch for batch in self.batches if (batch.wire, batch.id) == (wire, name)]
+            if not found:
+                return error(wire, 404, f"no batch {name}", _code(wire, 404))
+            if asked[3] != "/results":
+                self._poll(found[0])
+                return Say(found[0].shown(self.url))
+            if not found[0].end:
+                return error(wire, 404, f"{name} has no results yet", _code(wire, 404))
+            return Say(found[0].lines(), content_type="application/x-jsonl")
+        return None
+
+    def _submit(self, request: Received) -> Say:
+        """Take a batch, or refuse it as the vendor would."""
+        wire, body, number = request.wire, request.body, len(self.batches) + 1
+        fault = ("", "")
+        rows: list[tuple[str, Json, Json]]  # id, the body of the request, its metadata
+        if wire == "anthropic":
+            rows = [(r["custom_id"], r["params"], {}) for r in body["requests"]]
+            path, name = "/v1/messages", f"msgbatch_{number}"
+            for index, (custom_id, *_) in enumerate(rows):
+                if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", custom_id):
+                    wrong = "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"
+                    return error(wire, 400, f"requests.{index}.custom_id: {wrong}")
+            if len({custom_id for custom_id, *_ in rows}) < len(rows):
+                return error(wire, 400, "requests: custom_id must be unique within the batch")
+        elif wire == "google":
+            asked = body["batch"]["inputConfig"]["requests"]["requests"]
+            given = [r.get("metadata", {}) for r in asked]
+            names = [str(next(iter(d.values()), i)) for i, d in enumerate(given)]
+            rows = [(n, r["request"], d) for n, r, d in zip(names, asked, given, strict=True)]
+            path = request.path.replace(":batchGenerateContent", ":generateContent")
+            name = f"batches/batch{number}"
+        else:
+            path, name = body["endpoint"], f"batch_{number}"
+            if body["input_file_id"] not in self._files:
+                return error(wire, 400, f"No such File object: {body['input_file_id']}")
+            text = self._files[body["input_file_id"]]
+            lines = [json.loads(line) for line in text.split("\n") if line]
+            rows = [(line["custom_id"], line["body"], {}) for line in lines]
+            if not rows:
+                fault = ("empty_file", "The input file is empty.")
+            elif len({custom_id for custom_id, *_ in rows}) < len(rows):
+                fault = ("duplicate_custom_id", "The custom_id of a request is a duplicate.")
+            elif len({params["model"] for _, params, _ in rows}) > 1:
+                fault = ("mismatched_model", "All requests in a batch must use the same model.")
+        requests = [Received("POST", path, request.headers, p, i, d) for i, p, d in rows]
+        self.batches.append(Batch(name, wire, requests, body, fault=fault))
+        return Say(self.batches[-1].shown(self.url))
+
+    def _poll(self, batch: Batch) -> None:
+        """Let a batch go on by one stage."""
+        batch.polls += 1
+        if batch.end:
+            return
+        if batch.polls <= self.pending:
+            last = batch.polls == self.pending
+            batch.stage = "validating" if batch.polls == 1 else "in_progress"
+            batch.stage = "finalizing" if last else batch.stage
+            return
+        end = "failed" if batch.fault[0] else self.batch_end
+        if end != "completed":
+            batch.fault = batch.fault if batch.fault[0] else self.batch_fault
+        if end != "failed" or batch.wire == "anthropic":  # which knows no failure of the whole
+            found = (self._result(request, end) for request in batch.requests)
+            batch.results = [result for result in found if result]
+        batch.end = end
+        if batch.wire == "openai":
+            self._files[f"file-{batch.id}-output"] = batch.lines(good=True)
+            self._files[f"file-{batch.id}-errors"] = batch.lines(good=False)
+
+    def _result(self, request: Received, end: str) -> Result | None:
+        """What a request gets in a batch that ends like this; None when it is missing."""
+        whole: dict[str, str | tuple[int, str]] = {
+            "expired": "expired",
+            "cancelled": "canceled",
+            "failed": (500, self.batch_fault[1]),
+        }
+        verdict = self.verdict(request) or whole.get(end)
+        if isinstance(verdict, str):
+            return None if verdict == "missing" else Result(request, verdict)
+        if verdict:
+            status, message = verdict
+            said: str | Say = error(request.wire, status, message, _code(request.wire, status))
+        else:
+            said = self.answer(request)
+        say = said if isinstance(said, Say) else Say(answer(request.wire, said))
+        kind = "succeeded" if say.status == 200 else "errored"
+        return Result(request, kind, say.status, say.body)
+
+
+def _code(wire: str, status: int) -> str:
+    """The vendor's word for a status; openai has none."""
+    kind, _, name = KINDS.get(status, KINDS[500])
+    return {"anthropic": kind, "google": name}.get(wire, "")
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
@@ -219,7 +363,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self._serve({})
 
         def do_POST(self) -> None:
-            self._serve(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            data = self.rfile.read(int(self.headers["content-length"]))
+            form = self.headers.get("content-type", "")
+            self._serve(read_form(form, data) if "multipart" in form else json.loads(data))
 
         def _serve(self, body: Json) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -247,3 +393,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def solution(request: Received) -> str:
+    """What an honest search answers to the first turn."""
+    return hallumaze.REFERENCE_AGENTS["explorer"](hallumaze._read_task(request.turns[0][1]))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import ROOT, Command, one_line
-from servers import Server
+from servers import Received, Server
+
+from hallumaze import CONCURRENCY
 
 KEY = "sk-FAKE-of-the-file-1234"
 ORACLE = {"provider": "reference", "model": "oracle"}
@@ -81,16 +86,24 @@ def test_each_provider_has_its_own_settings(command: Command, path: Path, server
     local = {"provider": "compatible", "base_url": server.base_url("compatible")}
     write(
         path,
-        {**local, "model": "own", "temperature": 0.3, "max_tokens": 111, "api_key": KEY},
+        {
+            **local,
+            "model": "own",
+            "temperature": 0.3,
+            "max_tokens": 111,
+            "concurrency": 3,
+            "api_key": KEY,
+        },
         {**local, "model": "plain"},
         max_tokens=222,
     )
     done = command.run("--config", str(path), "--seed", "1", FILE_KEY=KEY)
     assert (done.code, done.err) == (0, "")
-    sent = [(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in server.requests]
+    own, plain = sorted(server.requests, key=lambda request: request.body["model"])
+    sent = [(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in (own, plain)]
     assert sent == [("own", 0.3, 111), ("plain", 0, 222)]
-    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    assert KEY not in str(server.requests[1].headers)
+    assert own.headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in str(plain.headers)
     params = [
         (r["params_sent"]["temperature"], r["params_sent"]["max_tokens"]) for r in done.results
     ]
@@ -101,13 +114,47 @@ def test_each_provider_has_its_own_settings(command: Command, path: Path, server
         "base_url": server.base_url("compatible"),
         "temperature": 0.3,
         "max_tokens": 111,
+        "concurrency": 3,
     }
+    assert done.document["config"]["models"][1]["concurrency"] is None
     server.requests.clear()
     options = ("--temperature", "1.5", "--max-tokens", "99")
     done = command.run("--config", str(path), "--seed", "1", *options, FILE_KEY=KEY)
     assert done.code == 0
-    sent = [(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in server.requests]
-    assert sent == [("own", 1.5, 99), ("plain", 1.5, 99)]
+    sent = {(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in server.requests}
+    assert sent == {("own", 1.5, 99), ("plain", 1.5, 99)} and len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [((), {"own": 2, "plain": CONCURRENCY}), (("--concurrency", "4"), {"own": 4, "plain": 4})],
+)
+def test_each_provider_has_its_own_concurrency(
+    option: tuple[str, ...],
+    expected: dict[str, int],
+    command: Command,
+    path: Path,
+    server: Server,
+) -> None:
+    """As many calls at once as the option says, or the entry, or the default."""
+    local = {"provider": "compatible", "base_url": server.base_url("compatible")}
+    write(path, {**local, "model": "own", "concurrency": 2}, {**local, "model": "plain"}, size=5)
+    at_once, most = Counter[str](), Counter[str]()
+    lock = threading.Lock()
+
+    def answer(request: Received) -> str:
+        name = request.body["model"]
+        with lock:
+            at_once[name] += 1
+            most[name] = max(most[name], at_once[name])
+        time.sleep(0.2)
+        with lock:
+            at_once[name] -= 1
+        return "hello"
+
+    server.answer = answer
+    assert command.run("--config", str(path), "--seed", "1", "--runs", "10", *option).code == 0
+    assert most == expected
 
 
 def test_base_url_of_the_command_line_wins(command: Command, path: Path, server: Server) -> None:
@@ -139,9 +186,9 @@ def test_keys_and_urls_from_the_environment(command: Command, path: Path, server
     }
     done = command.run("--config", str(path), "--seed", "1", **env)
     assert (done.code, done.err) == (0, "")
-    assert [(r.body["model"], r.headers["authorization"]) for r in server.requests] == [
-        ("gpt-4o", f"Bearer {KEY}"),
+    assert sorted((r.body["model"], r.headers["authorization"]) for r in server.requests) == [
         ("deepseek-x", "Bearer sk-FAKE-deepseek-99"),
+        ("gpt-4o", f"Bearer {KEY}"),
     ]
 
 
@@ -240,6 +287,8 @@ WRONG: list[tuple[Any, list[str]]] = [
     ({"providers": [{**ORACLE, "temperature": True}]}, ["providers[0].temperature", "number"]),
     ({"providers": [{**ORACLE, "max_tokens": 0}]}, ["providers[0].max_tokens"]),
     ({"providers": [{**ORACLE, "max_tokens": 1.5}]}, ["providers[0].max_tokens", "whole"]),
+    ({"providers": [{**ORACLE, "concurrency": 0}]}, ["providers[0].concurrency"]),
+    ({"providers": [{**ORACLE, "concurrency": 2.5}]}, ["providers[0].concurrency", "whole"]),
     ({"providers": [{**OPENAI, "api_key": 5}]}, ["providers[0].api_key", "string"]),
     (
         {"providers": [{**OPENAI, "api_key_env": "MY_LAB_KEY"}]},

@@ -125,6 +125,8 @@ def test_the_three_lists_of_dependencies_agree() -> None:
         "google-genai",  # not the deprecated google-generativeai
         "rich",
         "filelock",
+        "genai-prices",
+        "scipy",
     }
     assert all("<" in line for line in needed), "the major is pinned"
     assert "-r requirements.txt" in read("requirements-dev.txt")

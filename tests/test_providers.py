@@ -28,6 +28,7 @@ from hallumaze import (
     Reply,
     UsageError,
     clean_key,
+    price_usd,
     scrub,
 )
 
@@ -373,6 +374,45 @@ def test_missing_usage(wire: str, make: Make, server: Server) -> None:
     reply = make(wire).complete("SYS", ASK, 50)
     assert reply.text == "x"
     assert reply.usage == dict.fromkeys(("input", "output", "reasoning", "cached"))
+    assert reply.cost_usd is None
+
+
+# ---- cost
+
+USED = {"input": 1000, "output": 200}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "base_url", "usage", "cost"),
+    [
+        # 2.5 USD a million tokens read, 1.25 cached ones, 10 written
+        ("openai", "gpt-4o", "", USED, 0.0045),
+        ("openai", "gpt-4o", "", {**USED, "reasoning": 150}, 0.0045),  # part of what was written
+        ("openai", "gpt-4o", "", {**USED, "cached": 400}, 0.004),
+        ("openai", "gpt-4o", "", {**USED, "cached": 5000}, 0.00325),  # more than were read
+        # 3, 0.3 and 15
+        ("anthropic", "claude-sonnet-4-20250514", "", {**USED, "cached": 400}, 0.00492),
+        # a server of somebody else by its address; one of one's own has no price
+        ("compatible", "gpt-4o", "https://api.openai.com/v1", USED, 0.0045),
+        ("compatible", "gpt-4o", "http://127.0.0.1:11434/v1", USED, None),
+        ("mine", "gpt-4o", "", USED, None),
+        ("openai", "no-such-model", "", USED, None),
+        ("openai", "gpt-4o", "", {"input": 1000, "output": None}, None),
+        ("openai", "gpt-4o", "", {"output": 200}, None),
+    ],
+)
+def test_price(
+    provider: str, model: str, base_url: str, usage: dict[str, int | None], cost: float | None
+) -> None:
+    assert price_usd(provider, model, base_url, usage) == (cost and pytest.approx(cost))
+
+
+def test_a_reply_says_what_it_cost(make: Make, server: Server) -> None:
+    counts = {"prompt_tokens": 1000, "completion_tokens": 200, "total_tokens": 1200}
+    server.script(*[Say(answer("openai", "x", usage=counts))] * 2)
+    reply = make("openai", model="gpt-4o").complete("SYS", ASK, 50)
+    assert reply.cost_usd == pytest.approx(0.0045)
+    assert make("openai").complete("SYS", ASK, 50).cost_usd is None  # MODEL is nobody's
 
 
 # ---- parameters

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Command
-from servers import Say, Server
+from servers import Say, Server, error
 
 import hallumaze
 from hallumaze import BenchTask, deterministic_judge, disagree_runs, rubric_judge_a, write_raw
@@ -179,7 +179,7 @@ def test_an_untouched_file_follows_from_its_answers(command: Command, result: Pa
     document = json.loads(result.read_text("utf-8"))
     rescored, differences = hallumaze.rescore_document(document)
     assert differences == []
-    for part in ("results", "aggregate"):
+    for part in ("results", "aggregate", "spending"):
         assert hallumaze.json_text(rescored[part]) == hallumaze.json_text(document[part])
     done = command("rescore", str(result))
     assert (done.code, done.err) == (0, "")
@@ -206,6 +206,10 @@ def set_mean(document: Any) -> None:
     document["aggregate"][0]["hallumaze_score"] = 0.999
 
 
+def set_cost(document: Any) -> None:
+    document["aggregate"][0]["cost_usd"] = 5
+
+
 def set_answer(document: Any) -> None:
     document["results"][0]["raw_response"] = "STEP 1: (0,0) → N | 90%"
 
@@ -224,6 +228,7 @@ def set_judge(document: Any) -> None:
         (set_mei, ["results[0] reference/oracle seed 1", "mei: claimed 0.123, recomputed 0.9"]),
         (set_first, ["first_answer"]),
         (set_mean, ["aggregate[0]", "hallumaze_score: claimed 0.999"]),
+        (set_cost, ["aggregate[0]: cost_usd: claimed 5, recomputed 0"]),
         (set_answer, ["results[0]", "hallucination_count: claimed 0, recomputed 1"]),
         (set_maze, ["maze 2: solution_length: claimed 1"]),
         (set_judge, ["results[0]", "judges"]),
@@ -270,9 +275,45 @@ def test_a_file_without_raw_answers_is_refused(change: Any, command: Command, re
 def test_errors_stay_what_they_are(command: Command, server: Server) -> None:
     server.script(Say(status=401), Say())
     url = server.base_url("compatible")
-    done = command.run("--model", "compatible/x", "--base-url", url, "--size", "5", "--runs", "2")
+    args = ("--model", "compatible/x", "--base-url", url, "--size", "5", "--runs", "2")
+    done = command.run(*args, "--concurrency", "1")
     assert [trial["outcome"] for trial in done.results] == ["error", "unreadable"]
     assert command("rescore", str(done.output)).code == 0
+
+
+def test_what_was_used_follows_from_the_trials(command: Command, server: Server) -> None:
+    """What attempts before have used included."""
+    env = {"OPENAI_API_KEY": "sk-FAKE-openai-22", "OPENAI_BASE_URL": server.base_url("openai")}
+    server.script(Say(), error("openai", 500, "broken"))
+    args = ("--model", "openai/gpt-4o", "--size", "5", "--seeds", "1-2", "--group", "C")
+    args = (*args, "--concurrency", "1", "--retries", "0")
+    assert command.run(*args, **env).results[0]["outcome"] == "error"
+    done = command.run("--resume", **env)
+    assert done.results[0]["earlier_attempts"]["usage"]["input"] == 11
+    assert done.document["spending"]["usage"]["input"] == 5 * 11
+    assert (done.code, command("rescore", str(done.output)).code) == (0, 0)
+
+    def forget(document: Any) -> None:
+        document["results"][0]["earlier_attempts"] = None
+
+    told = command("rescore", str(changed(done.output, forget)))
+    assert told.code == 70 and "aggregate[0]: usage: claimed" in told.out
+
+
+def test_a_file_from_before_there_were_costs(command: Command, result: Path) -> None:
+    """A claim that is not made is none."""
+
+    def remove(document: Any) -> None:
+        del document["spending"]
+        for row in document["aggregate"]:
+            for name in ("usage", "cost_usd", "n_unpriced"):
+                del row[name]
+        for trial in document["results"]:
+            for name in ("trial_id", "cost_usd", "earlier_attempts", "batch_id"):
+                del trial[name]
+
+    done = command("rescore", str(changed(result, remove)))
+    assert (done.code, done.err) == (0, "")
 
 
 def test_files_that_are_none(command: Command, tmp_path: Path) -> None:

@@ -27,10 +27,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import timeless
 from servers import Received, Say, Server, answer, error
 
 import hallumaze
 from hallumaze import (
+    USAGE_KEYS,
     BenchmarkResult,
     BenchmarkRunner,
     LLMProvider,
@@ -61,6 +63,7 @@ KEY = "sk-test/SECRET+0123456789=abcdef"
 TOP = {"hallumaze_version", "schema_version", "timestamp", "maze", "mazes", "config", "results"} | {
     "aggregate",
     "environment",
+    "spending",
 }
 MAZE = {"size", "seed", "solution_length", "dead_ends", "mirage_traps", "solution_path"}
 MAZES = MAZE | {"algorithm", "openings", "mirage_trap_list", "walls_sha256"}
@@ -73,7 +76,7 @@ TRIAL = set(
     hallucination_count first_hallucination_step backtrack_count loop_count hrr path_valid
     metacog_signals confidence_log latency_s declared_backtracks declared_hallucinations
     declared_loops steps final_path prompt_sha256 raw_response reasoning finish_reason usage
-    params_sent error timestamp""",
+    params_sent error timestamp trial_id cost_usd earlier_attempts batch_id""",
     )
 )
 METRICS = ("sr", "mei", "ce", "brs", "hallumaze_score", "hallucination_count", "backtrack_count")
@@ -224,8 +227,13 @@ def test_every_field_of_the_result_file() -> None:
     assert (result["provider"], result["model"], result["error"]) == ("scripted", "m", None)
     assert result["raw_response"] == SOLVED
     assert result["params_sent"]["max_tokens"] == 2500
+    assert re.fullmatch(r"[0-9a-f]{32}", result["trial_id"])
+    assert (result["cost_usd"], result["earlier_attempts"], result["batch_id"]) == (None, None, "")
     (row,) = document["aggregate"]
     assert {"n", "n_error", "n_truncated", "n_unreadable", "n_refused", *METRICS} <= set(row)
+    # One model: what the run has used is what it has used.
+    spent = {"usage": dict.fromkeys(USAGE_KEYS), "cost_usd": None, "n_unpriced": 1}
+    assert {key: row[key] for key in spent} == spent == document["spending"]
     prompt = PromptBuilder(maze, MazeConfig()).build()
     assert result["prompt_sha256"] == prompt.sha256
 
@@ -233,7 +241,8 @@ def test_every_field_of_the_result_file() -> None:
 def test_environment() -> None:
     environment = play(SOLVED)["environment"]
     assert environment["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert set(environment["packages"]) >= {"anthropic", "openai", "google-genai", "rich"}
+    packages = {"anthropic", "openai", "google-genai", "genai-prices", "rich"}
+    assert set(environment["packages"]) >= packages
     own = hashlib.sha256(Path(hallumaze.__file__).read_bytes()).hexdigest()
     assert own in environment.values()
 
@@ -266,6 +275,24 @@ def test_json_rounds_sorts_and_refuses() -> None:
     for bad in (math.nan, math.inf, -math.inf):
         with pytest.raises(ValueError, match="JSON"):
             json_text({"x": [bad]})
+
+
+@pytest.mark.parametrize("items", [[], [{}], [1, [2 / 3, {"b": [], "a": "\n환각"}], None, "x"]])
+def test_json_of_an_iterator_is_that_of_a_list(items: list[Any]) -> None:
+    whole = {"b": items, "a": 1, "c": {"d": [1, {}]}, "e": items}
+    text = json_text({**whole, "b": iter(items), "e": iter(items)})
+    assert text == json_text(whole)
+    assert text == "".join(hallumaze.json_chunks({**whole, "b": iter(items)}))
+
+
+def test_a_result_document_is_written_piece_by_piece() -> None:
+    """Neither all mazes nor all results are ever held as text."""
+    config, mazes = MazeConfig(size=5), hallumaze.Mazes(5, range(30))
+    results = [scored(k) for k in range(30)]
+    chunks = list(hallumaze.json_chunks(result_document(results, mazes, config, {}, environment())))
+    text = json_text(result_document(results, mazes, config, {}, environment()))
+    assert len(read("".join(chunks))["results"]) == len(read(text)["mazes"]) == 30
+    assert max(map(len, chunks)) < len(text) / 20
 
 
 # Two thirds and other long fractions in every place that has a float.
@@ -307,6 +334,7 @@ def run(server: Server, target: Path, *more: str) -> int:
     """One run of the command against the server."""
     url = server.base_url("compatible")
     arguments = ["--model", "compatible/m", "--base-url", url, "--output", str(target)]
+    arguments += ["--results-dir", str(target.with_name("results"))]
     return hallumaze.main([*arguments, "--csv", "--lang", "en", *more])
 
 
@@ -325,11 +353,14 @@ def test_no_key_in_any_file(
     server.answer = echo
     monkeypatch.setenv("COMPATIBLE_API_KEY", KEY)
     target = tmp_path / "r.json"
-    assert run(server, target, "--size", "5", "--seed", "1", "--runs", "4") == 1
+    arguments = ("--size", "5", "--seed", "1", "--runs", "4", "--concurrency", "1")
+    assert run(server, target, *arguments) == 1
     document = read(target.read_text(encoding="utf-8"))
     assert [r["outcome"] for r in document["results"]] == ["ok", "error"] * 2
     seen = capfd.readouterr()
+    (journal,) = (tmp_path / "results").glob("*.jsonl")
     for text in (
+        journal.read_text(encoding="utf-8"),
         target.read_text(encoding="utf-8"),
         target.with_suffix(".csv").read_text(encoding="utf-8"),
         seen.out,
@@ -337,30 +368,29 @@ def test_no_key_in_any_file(
     ):
         assert KEY not in text and "SECRET" not in text and "0123456789" not in text
     assert all(KEY in request.headers["authorization"] for request in server.requests)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv", "r.json"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv", "r.json", "results"]
 
 
-def unlike(value: Any) -> Any:
-    """A document without what may differ between two runs."""
-    if isinstance(value, dict):
-        apart = {"timestamp", "latency_s", "request_id"}
-        return {key: unlike(item) for key, item in value.items() if key not in apart}
-    return [unlike(item) for item in value] if isinstance(value, list) else value
-
-
+@pytest.mark.parametrize("one_by_one", [True, False])
 @pytest.mark.parametrize("more", [(), ("--group", "C"), ("--mirage", "balanced", "--runs", "2")])
 def test_same_seed_and_answers_same_bytes(
-    server: Server, tmp_path: Path, more: tuple[str, ...]
+    server: Server, tmp_path: Path, more: tuple[str, ...], one_by_one: bool
 ) -> None:
+    """One by one every answer is another; side by side every conversation has its own."""
     texts = []
     for name in ("one.json", "two.json"):
         count = len(server.requests)
-        server.answer = lambda request, count=count: Say(
-            answer("openai", SOLVED, thinking=f"n {len(server.requests) - count}")
-        )
+
+        def say(request: Received, count: int = count) -> Say:
+            asked = f"{len(server.requests) - count}" if one_by_one else f"{request.turns}"
+            thinking = f"n {hashlib.sha256(asked.encode()).hexdigest()}"
+            return Say(answer("openai", SOLVED, thinking=thinking))
+
+        server.answer = say
+        more = (*more, "--concurrency", "1") if one_by_one else more
         assert run(server, tmp_path / name, "--size", "5", "--seeds", "3,9", *more) == 0
         texts.append((tmp_path / name).read_text(encoding="utf-8"))
-    first, second = (json_text(unlike(read(text))) for text in texts)
+    first, second = (json_text(timeless(read(text))) for text in texts)
     assert first == second
     assert len(json.loads(first)["results"]) == (4 if "--runs" in more else 2)
     # And only those fields were taken out: what is left has the answers and the scores.
@@ -490,6 +520,34 @@ def test_who_does_not_rank() -> None:
     assert [(place, row["model"]) for place, row in rank(rows)] == [(1, "m")]
 
 
+# -- tokens and cost ------------------------------------------------------------------------------
+
+USED = {"input": 12_345, "output": 678, "reasoning": 90, "cached": None}
+
+
+def test_spending_is_added_up() -> None:
+    """An error's use counts, and that of attempts before it; of what is unknown nothing is said."""
+    half = {"n": 2, "usage": {"input": 5, "output": None}, "cost_usd": 0.25}
+    trials = [
+        scored(1, usage=USED, cost_usd=0.5),
+        scored(2, usage={"input": 1, "output": 1}, cost_usd=1.0, earlier_attempts=half),
+        scored(3, usage={"input": 10}),  # its price is unknown
+        scored(4, outcome="error", usage={"output": 100}, cost_usd=0.125, earlier_attempts=half),
+        scored(5, outcome="error"),  # nothing came back: nothing to price
+        replace(scored(1), model="free", cost_usd=0.0),
+    ]
+    model, free = rows = aggregate(trials)
+    used = {"input": 12_345 + 1 + 5 + 10 + 5, "output": 678 + 1 + 100, "reasoning": 90}
+    assert model["usage"] == {**used, "cached": None}
+    assert (model["cost_usd"], model["n_unpriced"]) == (0.5 + 1 + 0.25 + 0.125 + 0.25, 1)
+    assert (free["usage"], free["cost_usd"]) == (dict.fromkeys(USAGE_KEYS), 0)
+    assert free["n_unpriced"] == 0
+    total = {"usage": model["usage"], "cost_usd": 2.125, "n_unpriced": 1}
+    assert hallumaze.total_spending(rows) == total
+    unknown = {"usage": dict.fromkeys(USAGE_KEYS), "cost_usd": None, "n_unpriced": 1}
+    assert hallumaze.total_spending(aggregate([HUMAN])) == unknown
+
+
 # -- the table ------------------------------------------------------------------------------------
 
 
@@ -501,13 +559,13 @@ def test_the_table_shows_everybody(
     monkeypatch.setenv("COLUMNS", "200")
     rows = aggregate(
         [
-            scored(1, hallumaze_score=0.5125),
-            replace(scored(1), provider="reference", model="oracle"),
+            scored(1, hallumaze_score=0.5125, usage=USED, cost_usd=0.0125),
+            replace(scored(1), provider="reference", model="oracle", cost_usd=0.0),
             BenchmarkResult("p", "down", outcome="error", error="no"),
             HUMAN,
         ]
     )
-    getattr(hallumaze, kind)(lang).table(rows)
+    getattr(hallumaze, kind)(lang).tables(rows)
     lines = capsys.readouterr().out.split("\n")
     place = {
         name: next(k for k, line in enumerate(lines) if name in line)
@@ -518,7 +576,31 @@ def test_the_table_shows_everybody(
     assert "0.73" in lines[place["human/undergraduate_group_n30"]]
     assert "0.610" in lines[place["human/undergraduate_group_n30"]]
     assert sum("🥇" in line for line in lines) == 1
-    assert "oracle" not in lines[-2]  # the best score is a model's
+    (best,) = [line for line in lines if "★" in line and "HalluScore" in line]
+    assert "p/m" in best and "0.512" in best  # the best score is a model's
+    # Below it: what was used, by whom it was used; who calls nobody is not there.
+    title = {"ko": "토큰과 비용", "en": "Tokens and cost"}[lang]
+    start = next(k for k, line in enumerate(lines) if title in line)
+    assert start > lines.index(best)
+    spent = [re.sub(r"[│┃]", " ", line).split() for line in lines[start:]]
+    assert ["p/m", "12,345", "678", "90", "–", "0.0125"] in spent
+    assert ["p/down", *"–––––"] in spent
+    assert ["*", "12,345", "678", "90", "–", "0.0125"] in spent
+    assert not any("reference/oracle" in line for line in lines[start:])
+    assert not any("undergraduate_group_n30" in line for line in lines[start:])
+
+
+@pytest.mark.parametrize("kind", ["Console", "RichConsole"])
+def test_a_table_of_any_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns of text stand left; a name that rich would draw, or colour, is as it is."""
+    lines = [["a:cat:", "[red]1[/red]", "5"], ["미로", "–", "1,234"]]
+    getattr(hallumaze, kind)("en").table("Title :dog:", ["name", "note", "n"], lines, 1)
+    shown = capsys.readouterr().out
+    cells = [re.sub(r"[│┃]", " ", line).split() for line in shown.splitlines()]
+    assert ["Title", ":dog:"] in cells and ["name", "note", "n"] in cells
+    assert all(line in cells for line in lines)
+    getattr(hallumaze, kind)("en", quiet=True).table("Title", ["n"], [["1"]], 0)
+    assert capsys.readouterr().out == ""
 
 
 # -- people ---------------------------------------------------------------------------------------
@@ -583,7 +665,7 @@ def test_csv_has_a_row_per_trial_and_the_scalar_fields() -> None:
     assert len(rows) == 3
     lists = {"confidence_log", "steps", "final_path", "metacog_signals"}
     texts = {"raw_response", "reasoning"}  # whole answers
-    nested = {"usage", "params_sent"}
+    nested = {"usage", "params_sent", "earlier_attempts"}
     assert set(rows[0]) >= TRIAL - lists - texts - nested
     assert [row["outcome"] for row in rows] == ["ok", "error", "unreadable"]
     assert [row["run"] for row in rows] == ["1", "2", "3"]
@@ -591,6 +673,30 @@ def test_csv_has_a_row_per_trial_and_the_scalar_fields() -> None:
     assert rows[1]["mei"] == "" and "down" in rows[1]["error"]
     assert rows[0]["path_valid"] in ("true", "false")
     assert (rows[2]["tokens_input"], rows[2]["tokens_output"]) == ("3", "4")
+    assert [row["trial_id"] for row in rows] == [result.trial_id for result in results]
+    assert len({row["trial_id"] for row in rows}) == 3
+    assert not nested & set(rows[0])
+    assert {(row["cost_usd"], row["batch_id"]) for row in rows} == {("", "")}
+
+
+def test_csv_is_written_line_by_line() -> None:
+    """A row leaves before the next trial is read."""
+    read_up_to = 0
+
+    def trials() -> Iterator[BenchmarkResult]:
+        nonlocal read_up_to
+        for read_up_to in (1, 2, 3):
+            yield scored(read_up_to, cost_usd=0.25, batch_id="b")
+
+    lines = hallumaze.csv_lines(trials())
+    header = next(lines)
+    assert read_up_to == 0 and header.startswith("provider,model,")
+    first = next(lines)
+    assert read_up_to == 1
+    assert header + first == csv_text([scored(1, cost_usd=0.25, batch_id="b")])
+    (row,) = csv.DictReader(io.StringIO(header + first))
+    assert (row["cost_usd"], row["batch_id"]) == ("0.25", "b")
+    assert len(list(lines)) == 2
 
 
 def test_csv_numbers() -> None:

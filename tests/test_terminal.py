@@ -8,17 +8,18 @@ import re
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PATIENCE_S, Command, Done, until
+from commands import PATIENCE_S, STAMP, Command, Done, until
 from servers import Received, Say, Server, error
 from terminals import CTRL_C, CTRL_D, Pty, Terminal, Tmux
 
-from hallumaze import LLMProvider
+from hallumaze import LLMProvider, MazeConfig, MazeEngine, PromptBuilder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a POSIX terminal")
 
@@ -132,7 +133,8 @@ def test_a_typed_key_runs_and_is_saved(terminal: Any, command: Command, server: 
         ("openai", "gpt-x", 0.947),
         ("deepseek", "deepseek-reasoner", 0.947),
     ]
-    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    sent = {r.body["model"]: r.headers["authorization"] for r in server.requests}
+    assert sent["gpt-x"] == f"Bearer {KEY}" and len(server.requests) == 2
     assert KEY not in command.output.read_text("utf-8")
     # The file that was saved: for its owner only, without the key that the environment holds.
     path = command.folder / "config.json"
@@ -336,10 +338,11 @@ def test_panel_progress_and_table(
     lang: str, terminal: Any, command: Command, server: Server
 ) -> None:
     """Two models over three mazes: six trials, one of which ends as an error."""
-    calls = iter(range(100))
+    config = MazeConfig(size=5, lang=lang)
+    second = PromptBuilder(MazeEngine(5, 2), config).build().user
 
     def answer(request: Received) -> str | Say:
-        bad = next(calls) == 1
+        bad = request.turns[0][1] == second
         return error("openai", 400, "no [red]good[/red]") if bad else solution(request)
 
     server.answer = answer
@@ -354,13 +357,29 @@ def test_panel_progress_and_table(
         assert word in text
     assert "╭" in text and "╰" in text  # the panel
     assert "┏" in text and "┃" in text and "└" in text  # the table
-    assert "✓ SR=1.00 | MEI=0.900● | CE=0.010 | BRS=1.000 | Hall=0 BT=0 | Score=0.947" in text
-    assert "no [red]good[/red]" in text  # a stranger's text is no markup
+    lines = [line.strip() for line in text.splitlines()]
+    # Who reads a terminal needs no times, and has room for a second line.
+    assert not re.search(STAMP, text)
+    starts = [k for k, line in enumerate(lines) if WORDS[lang][2] in line]
+    assert len(starts) == 2
+    name, seed = "compatible/llama[b]7b", {"en": "seed", "ko": "시드"}[lang]
+    numbers = "SR=1.00 | MEI=0.900● | CE=0.010 | BRS=1.000 | Hall=0 BT=0 | Score=0.947 | "
+    for k in (1, 3):
+        (facts,) = [n for n, line in enumerate(lines) if line.startswith(f"✓ {name} {seed} {k} |")]
+        assert facts > starts[1] and lines[facts].startswith(f"✓ {name} {seed} {k} | {numbers}")
+        below = [line for line in lines[facts + 1 :] if "0:00:" not in line]  # but the bar
+        assert re.fullmatch(r"↳ .*: (none|없음)", below[0])
+    (failed,) = [line for line in lines if line.startswith(f"! {name} {seed} 2: ")]
+    assert lines.index(failed) > starts[1]
+    assert "no [red]good[/red]" in failed  # a stranger's text is no markup
+    assert name not in failed.removeprefix(f"! {name} ")
     rows = [line for line in text.splitlines() if "llama" in line and "│" in line]
-    assert len(rows) == 1
-    cells = [cell.strip() for cell in rows[0].strip("│ \n").split("│")]
+    assert len(rows) == 2
+    cells, spent = ([cell.strip() for cell in r.strip("│ \n").split("│")] for r in rows)
+    assert spent == [name, "22", "14", "–", "–", "–"]
+    assert {"en": "the price of 2 trials", "ko": "시행 2개는 값"}[lang] in text
     place = "🥇"
-    expected = [place, "compatible/llama[b]7b", "1.00", "0.900", "0.010", "1.000", "0.0"]
+    expected = [place, name, "1.00", "0.900", "0.010", "1.000", "0.0"]
     assert cells == [*expected, "0.947", "2", "1"]
     if raw:
         assert b"/6" in raw  # the bar counts trials
@@ -396,18 +415,25 @@ def test_terminal_codes_of_strangers_are_taken_out(command: Command, server: Ser
     assert b"\x07" not in shown.raw and b"\xc2\x9b" not in shown.raw
 
 
-def test_ctrl_c_in_a_run_on_a_terminal(terminal: Any, command: Command, server: Server) -> None:
-    server.script(Say(), Say(silence=PATIENCE_S))
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_in_a_run_on_a_terminal(
+    presses: int, terminal: Any, command: Command, server: Server
+) -> None:
+    server.script(Say(), Say(silence=PATIENCE_S if presses == 1 else 4.0))
     args = ("--model", "compatible/slow", "--base-url", server.base_url("compatible"))
     more = ("--seed", "1", "--size", "5", "--runs", "3", "--output", str(command.output))
-    with terminal(command, *args, *more) as shown:
+    with terminal(command, *args, *more, "--concurrency", "1") as shown:
         until(lambda: len(server.requests) == 2)
         shown.type(CTRL_C)
+        if presses == 2:  # the second does not wait for the call in flight
+            time.sleep(0.5)
+            shown.type(CTRL_C)
         assert shown.end() == 130
         text = shown.text()
     assert "interrupted: saving the trials that were finished: 1" in text
     assert "Traceback" not in text
     assert len(json.loads(command.output.read_text("utf-8"))["results"]) == 1
+    assert len(server.requests) == 2
     if terminal is Pty:
         assert shown.raw.count(b"\x1b[?25l") == shown.raw.count(b"\x1b[?25h")
 
@@ -420,7 +446,7 @@ def test_a_model_s_name_is_no_emoji(command: Command, server: Server) -> None:
         assert shown.end() == 1
         text = shown.text()
     assert "running: compatible/a:cat:b" in text
-    assert "error, not a score: compatible/a:cat:b" in text and "no :dog:" in text
+    assert "! compatible/a:cat:b seed 1: error, not a score: " in text and "no :dog:" in text
 
 
 @pytest.mark.parametrize("why", ["TERM=dumb", "no rich", "NO_COLOR"])
