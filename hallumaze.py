@@ -6354,7 +6354,11 @@ def _is_result_file(document: Any) -> bool:
     """Whether all that is read of a past run is of its kind."""
     named = ("provider", "model")
     shapes: Sequence[tuple[tuple[str, ...], Sequence[str], Sequence[str]]] = (
-        (("aggregate",), (*named, "ariadne_group"), ("hallumaze_score", "mei", "sr", "n_error")),
+        (
+            ("aggregate",),
+            (*named, "ariadne_group"),
+            ("hallumaze_score", "mei", "sr", "n", "n_error"),
+        ),
         (("results",), (*named, "prompt_sha256"), ("hallumaze_score",)),
         (("config", "models"), named, ()),
     )
@@ -6367,16 +6371,17 @@ def _is_result_file(document: Any) -> bool:
 
 
 def _has_fields(entry: Any, texts: Sequence[str], numbers: Sequence[str]) -> bool:
-    """Whether an object has these texts, and these numbers or null."""
+    """Whether an object has these texts, and these numbers or null; older files have no cost."""
     return (
         isinstance(entry, dict)
         and all(isinstance(entry.get(key), str) for key in texts)
-        and all(entry.get(key, "") is None or _is_finite(entry.get(key)) for key in numbers)
+        and all(_is_number_or_null(entry.get(key, "")) for key in numbers)
+        and _is_number_or_null(entry.get("cost_usd"))
     )
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+def _is_number_or_null(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and -1e15 < value < 1e15)
 
 
 def _find_regressions(target: Path, folder: Path, console: Console) -> bool:

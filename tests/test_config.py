@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import ROOT, Command, one_line
-from servers import Received, Server
-
-from hallumaze import CONCURRENCY
+from servers import Server
 
 KEY = "sk-FAKE-of-the-file-1234"
 ORACLE = {"provider": "reference", "model": "oracle"}
@@ -123,38 +118,6 @@ def test_each_provider_has_its_own_settings(command: Command, path: Path, server
     assert done.code == 0
     sent = {(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in server.requests}
     assert sent == {("own", 1.5, 99), ("plain", 1.5, 99)} and len(server.requests) == 2
-
-
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [((), {"own": 2, "plain": CONCURRENCY}), (("--concurrency", "4"), {"own": 4, "plain": 4})],
-)
-def test_each_provider_has_its_own_concurrency(
-    option: tuple[str, ...],
-    expected: dict[str, int],
-    command: Command,
-    path: Path,
-    server: Server,
-) -> None:
-    """As many calls at once as the option says, or the entry, or the default."""
-    local = {"provider": "compatible", "base_url": server.base_url("compatible")}
-    write(path, {**local, "model": "own", "concurrency": 2}, {**local, "model": "plain"}, size=5)
-    at_once, most = Counter[str](), Counter[str]()
-    lock = threading.Lock()
-
-    def answer(request: Received) -> str:
-        name = request.body["model"]
-        with lock:
-            at_once[name] += 1
-            most[name] = max(most[name], at_once[name])
-        time.sleep(0.2)
-        with lock:
-            at_once[name] -= 1
-        return "hello"
-
-    server.answer = answer
-    assert command.run("--config", str(path), "--seed", "1", "--runs", "10", *option).code == 0
-    assert most == expected
 
 
 def test_base_url_of_the_command_line_wins(command: Command, path: Path, server: Server) -> None:

@@ -14,7 +14,7 @@ from commands import Command, Done, one_line
 from servers import Received, Say, Server, answer
 
 import hallumaze
-from hallumaze import MazeConfig, MazeEngine, PromptBuilder
+from hallumaze import MazeConfig, MazeEngine, PromptBuilder, StoredAnswers, TrialKey, UsageError
 
 Json = dict[str, Any]
 
@@ -576,16 +576,26 @@ HINTED = {"hint": "h", "first_answer": {"raw_response": "a", "outcome": "ok"}}
     ids=repr,
 )
 def test_strange_fields_are_no_traceback(more: Json, command: Command) -> None:
-    """Either they are no matter, or the line is named before anything is written."""
-    store(command, line(2), line(1) | more)
-    done = replay(command, ANSWERS, "--seed", "1")
-    assert done.code in (0, 1, 2)
-    if done.code == 2:
-        assert left(command) == []
-        one_line(done, ANSWERS)
-    else:
-        assert len(done.results) == 1
-        assert_follows(command, command.output)
+    """Either they are no matter, or the line is named before anything is asked."""
+    path = store(command, line(2), line(1) | more)
+    problem = f"{ANSWERS}: line 2"
+    try:
+        stored = StoredAnswers(str(path))
+    except UsageError as error:
+        stored, problem = None, str(error)
+    assert f"{ANSWERS}: line 2" in problem
+    if stored and (reply := stored(TrialKey(run=1), sha256(1))):
+        for text in (reply.text, reply.reasoning, reply.finish_reason):
+            assert isinstance(text, str)
+        assert reply.outcome in ("ok", "truncated", "refused")
+
+
+def test_strange_fields_end_the_command_with_a_line(command: Command) -> None:
+    for more in ({"outcome": "odd"}, {"prompt_sha256": [1]}):
+        store(command, line(2), line(1) | more)
+        done = replay(command, ANSWERS, "--seed", "1")
+        assert (done.code, left(command)) == (2, [])
+        one_line(done, ANSWERS, "line 2")
 
 
 # -- going on --------------------------------------------------------------------------------------
