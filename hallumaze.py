@@ -1742,22 +1742,25 @@ class LLMProvider:
 
     def collect_batch(
         self, batch: str, max_tokens: int
-    ) -> dict[str, Reply | ProviderError | None] | None:
-        """What became of the requests of a batch, by their ids; None while it is at work.
+    ) -> dict[str, Reply | ProviderError | None] | ProviderError | None:
+        """What became of the requests of a batch, by their ids; None while it is at work, an error
+        when it failed as a whole.
 
         max_tokens: of its requests. A request that is None was refused for a parameter that the
         next batch does without; one that the batch says nothing of is missing. Raises
-        ProviderError.
+        ProviderError when the batch could not be asked for, which says nothing of it.
         """
         collect = getattr(self, f"_collect_{self.provider}")
         return self._guarded(lambda: self._sorted_out(collect(batch), max_tokens))
 
     def _sorted_out(
-        self, rows: Iterable[tuple[str, Any]] | None, max_tokens: int
-    ) -> dict[str, Reply | ProviderError | None] | None:
+        self, rows: Iterable[tuple[str, Any]] | _BatchError | None, max_tokens: int
+    ) -> dict[str, Reply | ProviderError | None] | ProviderError | None:
         """The rows of a batch, (id, answer or exception), as replies and errors."""
         if rows is None:
             return None
+        if isinstance(rows, _BatchError):
+            return self._failure(rows)
         params, dropped = self._params(max_tokens), set(self._dropped)
         sent = {**params, "dropped": sorted(dropped)}
         sorted_out: dict[str, Reply | ProviderError | None] = {}
@@ -1814,14 +1817,14 @@ class LLMProvider:
         create = self._openai.with_options(max_retries=0).batches.create
         return str(create(input_file_id=file.id, endpoint=path, completion_window="24h").id)
 
-    def _collect_openai(self, batch: str) -> list[tuple[str, Any]] | None:
+    def _collect_openai(self, batch: str) -> list[tuple[str, Any]] | _BatchError | None:
         found = self._openai.batches.retrieve(batch)
         if found.status not in ("completed", "failed", "expired", "cancelled"):
             return None
         if found.status == "failed":
             fault = (_dig(found, "errors", "data") or [None])[0]
             words = f"the batch failed: {_dig(fault, 'message') or 'no reason given'}"
-            raise _BatchError(words, 400, _dig(fault, "code"))
+            return _BatchError(words, 400, _dig(fault, "code"))
         files = [f for f in (found.output_file_id, found.error_file_id) if f]
         rows = [
             json.loads(line)
@@ -1840,7 +1843,7 @@ class LLMProvider:
         }
         return str(self._google.batches.create(model=self.model, src=entries, config=config).name)
 
-    def _collect_google(self, batch: str) -> list[tuple[str, Any]] | None:
+    def _collect_google(self, batch: str) -> list[tuple[str, Any]] | _BatchError | None:
         config, job = {"http_options": self._google_batches}, None
         try:
             job = self._google.batches.get(name=batch, config=config)
@@ -1853,7 +1856,7 @@ class LLMProvider:
             job = {"state": name, "dest": _dig(told, "output", "inlined_responses")}
         state = str(_dig(job, "state", "name"))
         if state in ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"):
-            raise _BatchError(f"the batch ended as {state}", 400)
+            return _BatchError(f"the batch ended as {state}", 400)
         answers = _dig(job, "dest", "inlined_responses")
         if answers is None and "SUCCEEDED" not in state:
             return None
@@ -4203,6 +4206,7 @@ class BenchmarkRunner:
         self.given_up: list[LLMProvider] = []
         self._stopped_by = ""
         self._interrupted = False
+        self._unpaid = False  # whether a batch was not sent because it may cost too much
         self._promised: dict[str, float] = {}  # by batch under way: what it may cost, in USD
         self._problem: BaseException | None = None
         self._deadline = math.inf
@@ -4233,12 +4237,20 @@ class BenchmarkRunner:
         self._deadline = time.monotonic() + self.limits.max_time
         for provider in self.providers:
             self.on_start(provider, len(self.mazes) * self.runs)
+        self._promised = {
+            batch: sum(self._most_usd(self._trial(number)) for number in numbers)
+            for batch, numbers in self.journal.open_batches().items()
+        }
         batching = [self.limits.batch and p.has_batches for p in self.providers]
         for k in range(len(self.providers)):
             if batching[k]:
                 self._submit(k, self._trials(k))
         self._play([self._lane(k, self._trials(k)) for k, by in enumerate(batching) if not by])
         self._collect()
+        if self._problem:
+            raise self._problem
+        if self._unpaid:
+            self._stop("max_cost")
         return self.results
 
     def _lane(self, k: int, trials: Iterator[Trial]) -> _Lane:
@@ -4259,7 +4271,8 @@ class BenchmarkRunner:
         """Start what may start; whether anything did."""
         started = False
         for lane in lanes:
-            while (trial := lane.peek()) and self._may_start():
+            # What a batch has brought is paid for.
+            while (trial := lane.peek()) and (trial.given or self._may_start()):
                 lane.start()
                 started = True
                 if lane.provider.provider in CALLS_NOBODY:  # threads would only cost time
@@ -4327,9 +4340,9 @@ class BenchmarkRunner:
     def _submit(self, k: int, trials: Iterator[Trial]) -> None:
         """Submit these trials of provider k, in batches of a size that every vendor takes."""
         provider = self.providers[k]
-        while self._may_start():
+        while True:
             some, cost = self._batchful(provider, trials)
-            if not some:
+            if not some or not self._may_start():
                 break
             requests = {
                 trial.id: Request(trial.prompt.system, trial.prompt.user, self._tokens(provider))
@@ -4350,9 +4363,9 @@ class BenchmarkRunner:
         left = self.limits.max_cost - self.journal.cost_usd - sum(self._promised.values())
         size, cost, some = 0, 0.0, list[Trial]()
         for trial in trials:
-            most = (self._most_usd(provider, trial.prompt) or 0.0) * BATCH_DISCOUNT
+            most = self._most_usd(trial)
             if cost + most > left:
-                self._stop("max_cost")
+                self._unpaid = True
                 break
             size, cost = size + len(trial.prompt.user.encode()), cost + most
             some.append(trial)
@@ -4360,15 +4373,17 @@ class BenchmarkRunner:
                 break
         return some, cost
 
-    def _most_usd(self, provider: LLMProvider, prompt: Prompt) -> float | None:
-        """What one answer costs at most."""
-        return provider.price({"input": prompt.tokens(), "output": self._tokens(provider)})
+    def _most_usd(self, trial: Trial) -> float:
+        """What the answer of a batch costs at most; 0 without a price."""
+        tokens = self._tokens(trial.provider)
+        cost = trial.provider.price({"input": trial.prompt.tokens(), "output": tokens})
+        return (cost or 0.0) * BATCH_DISCOUNT
 
     def _collect(self) -> None:
         """Wait for the batches and score what they bring; those that are late stay open."""
         until = min(self._deadline, time.monotonic() + self.limits.batch_wait)
         pause = 1.0
-        while self.journal.batches and not self.stopped_by:
+        while self.journal.batches and not self.stopped_by and not self._problem:
             ended = [
                 self._collect_batch(batch, sorted(numbers))
                 for batch, numbers in self.journal.open_batches().items()
@@ -4403,7 +4418,11 @@ class BenchmarkRunner:
                 if problem:
                     raise problem
                 return cast(T, result)
-        raise ProviderError("interrupted before the answer came", None, True)
+        raise ProviderError(
+            "interrupted before the vendor's answer came: it may have taken a batch; look at its"
+            " console before you resume",
+            retryable=True,
+        )
 
     def _collect_batch(self, batch: str, numbers: Sequence[int]) -> bool:
         """Whether the batch has ended; if so its trials are played with what it has brought."""
@@ -4412,11 +4431,13 @@ class BenchmarkRunner:
         try:
             found = self._call(partial(provider.collect_batch, batch, self._tokens(provider)))
         except ProviderError as error:
-            if error.retryable:
-                return False
-            found = {self._trial(number).id: error for number in numbers}
+            if not error.retryable:  # the answers can be had once that is mended
+                self._problem = self._problem or error
+            return False
         if found is None:
             return False
+        if isinstance(found, ProviderError):
+            found = dict.fromkeys((self._trial(number).id for number in numbers), found)
         self._promised.pop(batch, None)
         lost = ProviderError(f"{provider.name}: the batch {batch} says nothing of it", None, True)
         trials = (self._trial(number) for number in numbers)
@@ -4494,8 +4515,8 @@ class BenchmarkRunner:
             "nudge_needed": needed,
         }
         try:
-            if self._interrupted:
-                raise ProviderError("interrupted before the hint was sent", retryable=True)
+            if self._interrupted or (trial.given and not self._may_start()):
+                raise ProviderError("the run was ended before the hint was sent", retryable=True)
             second = self._ask(trial, turns)
         except ProviderError as error:  # what was answered before is kept, but is no score
             failed = {"error": str(error), "error_retryable": error.retryable}
@@ -5787,7 +5808,8 @@ def make_plan(
 
 def _with_file(spec: ModelSpec, listed: Sequence[ModelSpec]) -> ModelSpec:
     """A named model with what the file says of its provider and the environment does not."""
-    entry = next((entry for entry in listed if entry.provider == spec.provider), spec)
+    same = [entry for entry in listed if entry.provider == spec.provider]
+    entry = next((entry for entry in same if entry.model == spec.model), (same or [spec])[0])
     return replace(
         spec,
         api_key=spec.api_key or entry.api_key,
@@ -5980,14 +6002,16 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
         provider = make_provider(spec, plan.config)
         most = trials * (spec.max_tokens or plan.config.max_tokens)
         read = round(trials * sum(sizes) / len(sizes))
-        if plan.config.ariadne_mode != "A":  # the first answer is sent again with the hint
-            read, most = 2 * read + most, 2 * most
         if spec.provider in CALLS_NOBODY:
             read = most = 0
-        cost = provider.price({"input": read, "output": most})
-        if cost is not None and options.batch and provider.has_batches:
-            cost *= BATCH_DISCOUNT
-        numbers = (f"{trials:,}", f"{read:,}", f"{most:,}", _usd(cost))
+        calls = [(read, most)]
+        if plan.config.ariadne_mode != "A":  # the first answer is sent again with the hint
+            calls.append((read + most, most))
+        costs = [provider.price({"input": asked, "output": told}) for asked, told in calls]
+        if costs[0] is not None and options.batch and provider.has_batches:
+            costs[0] *= BATCH_DISCOUNT  # a hint is a call of its own
+        read, most = (sum(column) for column in zip(*calls, strict=True))
+        numbers = (f"{trials:,}", f"{read:,}", f"{most:,}", _usd(_sum(*costs)))
         lines.append([spec.name, *numbers])
     console.table(console.words["plan_title"], console.words["plan_columns"].split("|"), lines, 1)
     for name, *_, usd in lines:
@@ -6157,13 +6181,15 @@ def _play(
             f"hallumaze_results_{journal.path.stem}.json"
         )
         run = journal.path.stem
+        # Read before: --output may name one of them.
+        past = list(_past_runs(journal.path.parent)) if options.fail_on_regression else []
         _save(results, plan, target.resolve(), run, made_with, options, console)
     if problem:
         raise problem
     if runner.stopped_by == "interrupt":
         return EXIT_INTERRUPTED
     judged = options.fail_on_regression and results
-    if judged and _find_regressions(target.resolve(), journal.path.parent, console):
+    if judged and _find_regressions(target.resolve(), past, console):
         return EXIT_REGRESSION
     whole = len(journal.finished) == len(providers) * len(plan.mazes) * plan.runs
     return EXIT_OK if whole else EXIT_ERRORS
@@ -6217,6 +6243,8 @@ def _check_output(options: argparse.Namespace) -> None:
     _prove_writable(output.parent, "--output")
     if output.exists() and not output.is_file():
         raise UsageError(f"--output {output} is no file: name one")
+    if output.suffix == ".jsonl" or output.name == ".lock":
+        raise UsageError(f"--output {output}: that is the name of a journal or a lock")
     if options.csv and output.suffix == ".csv":
         raise UsageError("--output names the JSON file; with --csv it must not end in .csv")
 
@@ -6384,12 +6412,14 @@ def _is_number_or_null(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and -1e15 < value < 1e15)
 
 
-def _find_regressions(target: Path, folder: Path, console: Console) -> bool:
+def _find_regressions(
+    target: Path, runs: Iterable[tuple[Path, dict[str, Any]]], console: Console
+) -> bool:
     """Whether a model has become worse since the previous run that compares, maze by maze."""
     now = _parse_json(target, _read_bytes(target))
     past = [
         (document["timestamp"], path, document)
-        for path, document in _past_runs(folder)
+        for path, document in runs
         if document.get("run") != now["run"] and document["timestamp"] <= now["timestamp"]
     ]
     past.sort(key=lambda run: run[:2], reverse=True)
@@ -6438,9 +6468,10 @@ def history_command(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     console = make_console(console_language(options.lang, os.environ), quiet=False)
     folder = options.results_dir or Path(__file__).resolve().parent / "results"
+    runs = {str(document.get("run", path)): document for path, document in _past_runs(folder)}
     rows = [
         {**row, "timestamp": document["timestamp"]}
-        for _, document in _past_runs(folder)
+        for document in runs.values()
         for row in document["aggregate"]
         if options.model in (None, row["model"], f"{row['provider']}/{row['model']}")
     ]

@@ -227,3 +227,36 @@ def test_an_error_with_details_does_not_hide_the_others(command: Command, server
     assert [trial["outcome"] for trial in done.results] == ["ok", "error", "ok"]
     assert "odd" in done.results[1]["error"]
     assert done.results[0]["usage"] == {"input": 11, "output": 10, "reasoning": 3, "cached": None}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_a_batch_that_cannot_be_asked_for_stays_open(
+    command: Command, server: Server, provider: str
+) -> None:
+    server.pending = math.inf
+    batch(command, server, provider, "--seeds", "1-3", "--batch-wait", "0")
+    server.pending = 0
+    server.script(error(provider, 401, "no such key"))
+    done = resumed(command, server, provider)
+    assert (done.code, done.output.exists()) == (1, False)
+    assert "the key was rejected" in done.err.splitlines()[-1]
+    again = resumed(command, server, provider)
+    assert (again.code, len(again.results), len(server.batches)) == (0, 3, 1)
+
+
+def test_a_budget_counts_what_is_at_work_and_waits_for_it(command: Command, server: Server) -> None:
+    """At most 0.0125 USD a trial and its prompt: 0.03 are two; the oracle costs nothing."""
+    free = ("--model", "reference/oracle", "--max-cost", "0.03")
+    server.pending = math.inf
+    done = batch(command, server, "openai", "--seeds", "1-6", "--batch-wait", "0", *free)
+    assert done.code == 1
+    assert [trial["model"] for trial in done.results] == ["oracle"] * 6
+    waiting = resumed(command, server, "openai", "--max-cost", "0.03", "--batch-wait", "0")
+    assert (waiting.code, [len(b.requests) for b in server.batches]) == (1, [2])
+    server.pending = 1
+    done = resumed(command, server, "openai", "--max-cost", "0.03")
+    assert (done.code, len(done.results)) == (1, 2 + 6)
+    whole = resumed(command, server, "openai")
+    assert (whole.code, len(whole.results)) == (0, 12)
+    silent = resumed(command, server, "openai", "--max-cost", "0.0001")
+    assert (silent.code, silent.err) == (0, "")

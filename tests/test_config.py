@@ -55,6 +55,29 @@ def test_a_good_file(command: Command, path: Path) -> None:
     assert (result["ce"], result["hallumaze_score"]) == (None, 0.8)
 
 
+def test_a_named_model_has_the_server_and_key_of_its_own_entry(
+    command: Command, path: Path, server: Server
+) -> None:
+    """Also when another entry of the same provider stands before it, and when resumed."""
+    with Server() as other:
+        one = {"provider": "compatible", "base_url": server.base_url("compatible")}
+        two = {"provider": "compatible", "base_url": other.base_url("compatible")}
+        first, second = "key-of-server-one", "key-of-server-two"
+        write(
+            path, {**one, "model": "a", "api_key": first}, {**two, "model": "b", "api_key": second}
+        )
+        assert (
+            command.run("--config", str(path), "--model", "compatible/b", "--seed", "1").code == 0
+        )
+        assert (server.requests, len(other.requests)) == ([], 1)
+        assert command.run("--config", str(path), "--seed", "1").code == 0
+        journal = max((command.folder / "results").glob("*.jsonl"))
+        journal.write_bytes(journal.read_bytes().split(b"\n")[0] + b"\n")
+        assert command.run("--resume", str(journal), "--config", str(path)).code == 0
+        for asked, key in ((server, first), (other, second)):
+            assert {r.headers["authorization"] for r in asked.requests} == {f"Bearer {key}"}
+
+
 def test_options_win_over_the_file(command: Command, path: Path) -> None:
     write(path, ORACLE, size=5, use_mirage=False, ariadne_mode="C", max_tokens=777)
     options = "--size 9 --mirage balanced --group A --max-tokens 99 --no-confidence"

@@ -143,7 +143,7 @@ def test_the_example_of_a_configuration(tmp_path: Path) -> None:
         "max_tokens": 2500,
     }
     fields = {"provider", "model", "api_key", "api_key_env", "base_url", "temperature"}
-    fields |= {"max_tokens"}
+    fields |= {"max_tokens", "concurrency"}
     used: set[str] = set()
     for entry in example["providers"]:
         used |= set(entry)

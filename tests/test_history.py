@@ -350,6 +350,23 @@ def test_a_package_that_is_missing_is_told_before_any_call(command: Command) -> 
     assert run(command, **env).code == 0
 
 
+def test_a_fixed_output_is_compared_with_what_it_held(command: Command) -> None:
+    latest = ("--output", str(command.folder / "results" / "latest.json"))
+    store(command, 100)
+    assert compared(command, *latest).code == 0
+    store(command, 50)
+    assert compared(command, *latest).code == 3
+
+
+def test_a_run_that_was_saved_twice_is_one(command: Command) -> None:
+    store(command, {1: 100})
+    assert run(command, seeds="1-2").code == 1
+    again = ("--resume", "--output", str(command.folder / "results" / "again.json"))
+    assert command(*again).code == 1
+    assert len(results(command)) == 2
+    assert len([row for row in cells(command("history")) if NAME in " ".join(row)]) == 2
+
+
 # -- files of others -------------------------------------------------------------------------------
 
 ROW = {"provider": "p", "model": "m", "ariadne_group": "A", "n": 3, "n_error": 0}

@@ -533,3 +533,11 @@ def test_failures_that_may_pass_give_nobody_up(command: Command, server: Server)
     done = command.run(*model(server), "--seeds", "1-15", "--retries", "0", *ONE_BY_ONE)
     assert (done.code, len(server.requests)) == (1, 15)
     assert "given up" not in done.err
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", ".lock"])
+def test_no_result_goes_where_a_journal_or_the_lock_lies(command: Command, name: str) -> None:
+    output = command.folder / "results" / name
+    done = command("--output", str(output), "--model", "reference/oracle", "--seed", "1")
+    assert done.code == 2
+    one_line(done, "--output", name)
