@@ -6126,10 +6126,13 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
         if (header["journal"], header["schema_version"]) != (JOURNAL_VERSION, SCHEMA_VERSION):
             raise ValueError("it is of another version")
         specs = [_journal_spec(model, listed, env) for model in header["models"]]
-        mazes = Mazes(**header["mazes"])
-        if not mazes[0]:
-            raise ValueError("it has no mazes")
-        return Plan(MazeConfig(**header["config"]), specs, mazes, int(header["runs"]), True)
+        mazes, config = Mazes(**header["mazes"]), MazeConfig(**header["config"])
+        if not (specs and mazes[0] and _is_whole(header["runs"]) and header["runs"] > 0):
+            raise ValueError("it has no trials")
+        known = ((config.lang, LANGUAGES), (config.ariadne_mode, GROUPS), (config.mirage, MIRAGES))
+        if odd := [value for value, values in known if value not in values]:
+            raise ValueError(f"{odd[0]!r} is no setting")
+        return Plan(config, specs, mazes, header["runs"], True)
     except (LookupError, TypeError, ValueError) as error:
         why = one_line(str(error))
         raise UsageError(f"{journal.path}: line 1 is no journal's first line ({why})") from None

@@ -541,3 +541,25 @@ def test_no_result_goes_where_a_journal_or_the_lock_lies(command: Command, name:
     done = command("--output", str(output), "--model", "reference/oracle", "--seed", "1")
     assert done.code == 2
     one_line(done, "--output", name)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("runs", 0),
+        ("runs", -1),
+        ("models", []),
+        ("config", {"lang": "xx"}),
+        ("config", {"mirage": 5}),
+    ],
+    ids=str,
+)
+def test_a_first_line_that_is_odd(command: Command, server: Server, field: str, value: Any) -> None:
+    assert command.run(*model(server), "--seed", "1").code == 0
+    path = journal_of(command)
+    header = json.loads(path.read_bytes().split(b"\n")[0])
+    header[field] = {**header[field], **value} if isinstance(value, dict) else value
+    path.write_bytes(json.dumps(header).encode() + b"\n")
+    done = resumed(command, server)
+    assert done.code == 2
+    one_line(done, str(path), "line 1")
