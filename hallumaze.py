@@ -2987,12 +2987,13 @@ JUDGE_A, JUDGE_B = "A_rubric_quality_0_5", "B_rule_keyword_coverage"
 DISAGREE_THRESHOLD = 25.0
 
 # Traces of real grounds in an answer: an exit code, passed tests, a reason, a file, a verification.
-_EVIDENCE = re.compile(
+_REASONS = (
     r"\bexit (?:code|status)\b|종료 ?코드|\b(?:tests? pass(?:ed)?|\d+ passed)\b|테스트 ?통과"
     r"|\bbecause\b|\btherefore\b|왜냐하면|\bverified\b|검증"
-    r"|(?<![\w./-])[\w./-]{0,200}\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh"
-    r"|sql|toml|ts|txt|xml|ya?ml)\b"
 )
+_FILE_END = r"\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh|sql|toml|ts|txt|xml|ya?ml)\b"
+_REASON, _FILE = re.compile(_REASONS), re.compile(_FILE_END)
+_EVIDENCE = re.compile(rf"{_REASONS}|(?<![\w./-])[\w./-]{{0,200}}{_FILE_END}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -3009,13 +3010,36 @@ def _normalized(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def _rubric_match(output: object, task: BenchTask) -> tuple[str, int, int]:
-    """(normalized output, keywords found, valid keywords); ("", 0, 0) for poor input."""
+class _Counts(NamedTuple):
+    """What both judges count in an output; all 0 for poor input."""
+
+    hits: int = 0
+    keywords: int = 0
+    markers: int = 0
+
+    @property
+    def quality(self) -> float:
+        """Judge A's score."""
+        if not self.keywords:
+            return 0.0
+        evidence = min(self.markers / self.keywords, 1.0)
+        return round((self.hits / self.keywords * 2.5 + evidence * 2.5) / 5.0 * 100.0, 6)
+
+    @property
+    def coverage(self) -> float:
+        """Judge B's score."""
+        return round(self.hits / self.keywords * 100.0, 6) if self.keywords else 0.0
+
+
+def _counted(output: object, task: BenchTask) -> _Counts:
     haystack = _normalized(output) if isinstance(output, str) else ""
     keywords = [keyword for word in task.rubric if (keyword := _normalized(word))]
     if not haystack or not keywords:
-        return "", 0, 0
-    return haystack, sum(keyword in haystack for keyword in keywords), len(keywords)
+        return _Counts()
+    # Few outputs name a file, and looking for whole paths is slow.
+    evidence = _EVIDENCE if _FILE.search(haystack) else _REASON
+    hits = sum(keyword in haystack for keyword in keywords)
+    return _Counts(hits, len(keywords), len(evidence.findall(haystack)))
 
 
 def deterministic_judge(output: object, task: BenchTask) -> float:
@@ -3023,8 +3047,7 @@ def deterministic_judge(output: object, task: BenchTask) -> float:
 
     0.0 for what is no text, for an empty output, and for a rubric without a keyword.
     """
-    _, hits, valid = _rubric_match(output, task)
-    return round(hits / valid * 100.0, 6) if valid else 0.0
+    return _counted(output, task).coverage
 
 
 def rubric_judge_a(output: object, task: BenchTask) -> float:
@@ -3032,11 +3055,7 @@ def rubric_judge_a(output: object, task: BenchTask) -> float:
 
     coverage·2.5 + min(markers / keywords, 1)·2.5 points of 5; the same zero rules as judge B.
     """
-    haystack, hits, valid = _rubric_match(output, task)
-    if not valid:
-        return 0.0
-    evidence = min(len(_EVIDENCE.findall(haystack)) / valid, 1.0)
-    return round((hits / valid * 2.5 + evidence * 2.5) / 5.0 * 100.0, 6)
+    return _counted(output, task).quality
 
 
 def disagree_runs(output: object, task: BenchTask) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -3044,16 +3063,16 @@ def disagree_runs(output: object, task: BenchTask) -> tuple[dict[str, Any], dict
 
     delta: the distance of the scores, 0..100, rounded to 6 places; disagree: delta >= 25.
     """
-    haystack, hits, valid = _rubric_match(output, task)
-    scores = {JUDGE_A: rubric_judge_a(output, task), JUDGE_B: deterministic_judge(output, task)}
+    counts = _counted(output, task)
+    scores = {JUDGE_A: counts.quality, JUDGE_B: counts.coverage}
     delta = round(abs(scores[JUDGE_A] - scores[JUDGE_B]), 6)
     common = {
         "delta": delta,
         "disagree": delta >= DISAGREE_THRESHOLD,
         "disagree_threshold": DISAGREE_THRESHOLD,
-        "matched_count": hits,
-        "rubric_count": valid,
-        "quality_markers": len(_EVIDENCE.findall(haystack)),
+        "matched_count": counts.hits,
+        "rubric_count": counts.keywords,
+        "quality_markers": counts.markers,
     }
 
     def run(judge: str, other: str) -> dict[str, Any]:
