@@ -2991,7 +2991,10 @@ _REASONS = (
     r"\bexit (?:code|status)\b|종료 ?코드|\b(?:tests? pass(?:ed)?|\d+ passed)\b|테스트 ?통과"
     r"|\bbecause\b|\btherefore\b|왜냐하면|\bverified\b|검증"
 )
-_FILE_END = r"\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh|sql|toml|ts|txt|xml|ya?ml)\b"
+_FILE_END = (
+    r"\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh|sql|toml|ts|txt|xml"
+    r"|ya?ml)\b"
+)
 _REASON, _FILE = re.compile(_REASONS), re.compile(_FILE_END)
 _EVIDENCE = re.compile(rf"{_REASONS}|(?<![\w./-])[\w./-]{{0,200}}{_FILE_END}")
 
@@ -6339,14 +6342,23 @@ def _new_journal(folder: Path, header: Mapping[str, Any]) -> Journal:
 def _journal_path(options: argparse.Namespace) -> Path:
     """The journal that --resume names: a run, a path, or without a name the latest."""
     if options.resume.endswith(".jsonl"):
-        return Path(options.resume)
-    folder = _results_folder(options)  # a journal is written on, so a folder to read is not enough
-    if options.resume:
-        return Path(folder) / f"{options.resume}.jsonl"
-    names = sorted(path.name for path in Path(folder).glob("*.jsonl"))
-    if not names:
+        path = Path(options.resume)
+    elif options.results_dir and not options.results_dir.is_dir():  # which a run would make
+        raise UsageError(f"{options.results_dir}: holds no journal to resume")
+    else:
+        folder = _results_folder(options)  # a journal is written on: one to read is not enough
+        path = folder / f"{options.resume}.jsonl" if options.resume else _latest_journal(folder)
+    if not path.is_file():
+        raise UsageError(f"{path}: cannot be read: there is no such journal")
+    return path
+
+
+def _latest_journal(folder: Path) -> Path:
+    """The journal of the run that began last; _10 comes after _2."""
+    paths = list(folder.glob("*.jsonl"))
+    if not paths:
         raise UsageError(f"{folder}: holds no journal to resume")
-    return Path(folder) / names[-1]
+    return max(paths, key=lambda path: (path.stem[:15], len(path.stem), path.stem))
 
 
 def _claim(target: Path) -> Path:

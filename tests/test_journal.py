@@ -563,3 +563,18 @@ def test_a_first_line_that_is_odd(command: Command, server: Server, field: str, 
     done = resumed(command, server)
     assert done.code == 2
     one_line(done, str(path), "line 1")
+
+
+def test_resuming_nothing_makes_nothing(command: Command) -> None:
+    gone = command.folder / "gone"
+    for args in (("--resume", str(gone / "x.jsonl")), ("--resume", "--results-dir", str(gone))):
+        done = command(*args)
+        assert done.code == 2
+        one_line(done, str(gone))
+    assert not gone.exists()
+
+
+def test_the_latest_journal_is_that_of_the_last_run(tmp_path: Path) -> None:
+    for name in ("20260101_000000", "20260101_000000_2", "20260101_000000_10", "20251231_235959_3"):
+        (tmp_path / f"{name}.jsonl").touch()
+    assert hallumaze._latest_journal(tmp_path).stem == "20260101_000000_10"
