@@ -6063,10 +6063,16 @@ def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
             },
             "models": [spec.public() for spec in plan.specs],
             "batch": options.batch,
+            "environment": environment(),
         }
         with closing(_new_journal(folder, header)) as journal:
             console.maze_panel(plan.mazes, plan.config)
             return _play(plan, providers, journal, limits, options, console)
+
+
+def _program(header: Mapping[str, Any]) -> Any:
+    """Which hallumaze.py a journal was begun with."""
+    return _dig(header, "environment", "hallumaze_sha256")
 
 
 def _limits(options: argparse.Namespace) -> Limits:
@@ -6113,6 +6119,8 @@ def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Consol
                 console.warn(console.say("torn", path=path))
             listed = read_config(options.config, env)[1] if options.config else []
             plan = _journal_plan(journal, listed, env)
+            if _program(journal.header) != _program({"environment": environment()}):
+                console.warn(console.say("changed", path=path))
             if options.concurrency is not None:
                 specs = [replace(spec, concurrency=None) for spec in plan.specs]
                 plan = replace(plan, specs=specs)
@@ -6148,6 +6156,8 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
         if (header["journal"], header["schema_version"]) != (JOURNAL_VERSION, SCHEMA_VERSION):
             raise ValueError("it is of another version")
         specs = [_journal_spec(model, listed, env) for model in header["models"]]
+        if not isinstance(header["environment"], dict):
+            raise TypeError("no environment")
         mazes, config = Mazes(**header["mazes"]), MazeConfig(**header["config"])
         if not (specs and mazes[0] and _is_whole(header["runs"]) and header["runs"] > 0):
             raise ValueError("it has no trials")
@@ -6186,7 +6196,6 @@ def _play(
     console: Console,
 ) -> int:
     """Play all trials and write what was finished, even when the run is interrupted."""
-    made_with = environment()
     runner = BenchmarkRunner(
         providers,
         plan.mazes,
@@ -6208,6 +6217,7 @@ def _play(
         run = journal.path.stem
         # Read before: --output may name one of them.
         past = list(_past_runs(journal.path.parent)) if options.fail_on_regression else []
+        made_with = journal.header["environment"]
         _save(results, plan, target.resolve(), run, made_with, options, console)
     if problem:
         raise problem
@@ -6343,10 +6353,10 @@ def _journal_path(options: argparse.Namespace) -> Path:
     """The journal that --resume names: a run, a path, or without a name the latest."""
     if options.resume.endswith(".jsonl"):
         path = Path(options.resume)
-    elif options.results_dir and not options.results_dir.is_dir():  # which a run would make
-        raise UsageError(f"{options.results_dir}: holds no journal to resume")
     else:
-        folder = _results_folder(options)  # a journal is written on: one to read is not enough
+        folder = options.results_dir
+        if folder is None or folder.is_dir():  # one that is missing is not made
+            folder = _results_folder(options)
         path = folder / f"{options.resume}.jsonl" if options.resume else _latest_journal(folder)
     if not path.is_file():
         raise UsageError(f"{path}: cannot be read: there is no such journal")
@@ -6985,6 +6995,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "uncounted": "참고: {model}의 가격을 알 수 없어 --max-cost에 들어가지 않습니다.",
         "given_up": "{model}: 되풀이해도 소용없는 오류가 5번 이어져 이번 실행에서 제외합니다. "
         "이어 하기: --resume {run}",
+        "changed": "참고: {path}: 실행을 시작한 뒤 프로그램이 바뀌었습니다. 프롬프트가 달라진 "
+        "시행은 다시 호출합니다.",
         "torn": "참고: {path}: 쓰다 만 마지막 줄을 버렸습니다.",
         "resumed": "{path}: 시행 {total}개 중 {done}개가 끝나 있어 나머지를 이어서 합니다.",
         "show_title": "미로 {size}, 시드 {seed}",
@@ -7056,6 +7068,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "uncounted": "note: the price of {model} is unknown: --max-cost does not count it",
         "given_up": "{model}: given up for this run after 5 failures that no retry can mend; go on "
         "with --resume {run}",
+        "changed": "note: {path}: the program has changed since the run began; trials whose prompt "
+        "is another now are called again",
         "torn": "note: {path}: the last line, which was never finished, was dropped",
         "resumed": "{path}: {done} of {total} trials are finished; going on with the others",
         "show_title": "maze {size}, seed {seed}",

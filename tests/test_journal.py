@@ -578,3 +578,17 @@ def test_the_latest_journal_is_that_of_the_last_run(tmp_path: Path) -> None:
     for name in ("20260101_000000", "20260101_000000_2", "20260101_000000_10", "20251231_235959_3"):
         (tmp_path / f"{name}.jsonl").touch()
     assert hallumaze._latest_journal(tmp_path).stem == "20260101_000000_10"
+
+
+def test_a_program_that_has_changed_is_told_of(command: Command, server: Server) -> None:
+    """And the environment of the result is that of the run's beginning."""
+    assert command.run(*model(server), "--seed", "1").code == 0
+    path = journal_of(command)
+    first, rest = path.read_bytes().split(b"\n", 1)
+    header = json.loads(first)
+    header["environment"]["hallumaze_sha256"] = "0" * 64
+    path.write_bytes(json.dumps(header).encode() + b"\n" + rest)
+    done = resumed(command, server)
+    assert done.code == 0 and "the program has changed" in done.err
+    assert done.document["environment"]["hallumaze_sha256"] == "0" * 64
+    assert len(server.requests) == 1  # the prompt is the same
