@@ -4402,10 +4402,13 @@ class BenchmarkRunner:
         return (cost or 0.0) * BATCH_DISCOUNT
 
     def _collect(self) -> None:
-        """Wait for the batches and score what they bring; those that are late stay open."""
+        """Wait for the batches and score what they bring; those that are late stay open.
+
+        A budget that is spent starts no more calls, but what is at work is waited for.
+        """
         until = min(self._deadline, time.monotonic() + self.limits.batch_wait)
         pause = 1.0
-        while self.journal.batches and not self.stopped_by and not self._problem:
+        while self.journal.batches and not self._interrupted and not self._problem:
             ended = [
                 self._collect_batch(batch, sorted(numbers))
                 for batch, numbers in self.journal.open_batches().items()
@@ -4414,6 +4417,7 @@ class BenchmarkRunner:
                 pause = 1.0
             elif time.monotonic() >= until:
                 self._stop("batch_wait")
+                break
             else:
                 self._sleep(min(pause, until - time.monotonic()))
                 pause = min(60.0, 1.5 * pause)

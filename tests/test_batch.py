@@ -9,8 +9,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from commands import Command, Done, until
-from servers import Received, Say, Server, error, solution
+from commands import PATIENCE_S, Command, Done, until
+from servers import Received, Say, Server, answer, error, solution
 
 MODELS = {
     "anthropic": "claude-sonnet-4-20250514",
@@ -260,3 +260,32 @@ def test_a_budget_counts_what_is_at_work_and_waits_for_it(command: Command, serv
     assert (whole.code, len(whole.results)) == (0, 12)
     silent = resumed(command, server, "openai", "--max-cost", "0.0001")
     assert (silent.code, silent.err) == (0, "")
+
+
+def test_a_budget_that_another_model_has_spent_does_not_lose_a_batch(
+    command: Command, server: Server
+) -> None:
+    def dear(request: Received) -> str | Say:
+        if request.body["model"] == "gpt-4o":
+            return solution(request)
+        usage = {"prompt_tokens": 11, "completion_tokens": 10**6, "total_tokens": 10**6 + 11}
+        return Say(answer("openai", solution(request), usage=usage))
+
+    server.answer, server.pending = dear, 2
+    args = ("--model", "deepseek/deepseek-chat", "--concurrency", "1", "--max-cost", "0.1")
+    env = setting("deepseek", server)
+    done = batch(command, server, "openai", "--seeds", "1-3", *args, **env)
+    assert done.code == 1 and "--max-cost is reached" in done.err
+    assert Counter(trial["provider"] for trial in done.results) == {"openai": 3, "deepseek": 1}
+
+
+def test_a_submission_that_is_interrupted_is_told_of(command: Command, server: Server) -> None:
+    server.script(Say(silence=PATIENCE_S))
+    args = ("--model", f"anthropic/{MODELS['anthropic']}", "--size", "5", "--seed", "1", "--batch")
+    running = command.start(*args, env=command.env(**setting("anthropic", server)))
+    until(lambda: bool(server.requests))
+    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate()
+    assert running.returncode == 130
+    assert "it may have taken a batch" in out + err
