@@ -6263,12 +6263,11 @@ def _tell_the_end(runner: BenchmarkRunner, count: int, console: Console) -> None
         console.alarm(console.say("given_up", model=provider.name, run=run))
     if runner.stopped_by == "interrupt":
         console.alarm(console.say("interrupted", count=count, run=run))
-    elif runner.stopped_by == "batch_wait":
-        waiting = len(runner.journal.batches)
-        console.alarm(console.say("waiting", count=waiting, run=run))
-    elif runner.stopped_by:
+    elif runner.stopped_by not in ("", "batch_wait"):
         option = f"--{runner.stopped_by.replace('_', '-')}"
         console.alarm(console.say("stopped", why=option, count=count, run=run))
+    if waiting := len(runner.journal.batches):
+        console.alarm(console.say("waiting", count=waiting, run=run))
 
 
 def _check_output(options: argparse.Namespace) -> None:

@@ -139,8 +139,9 @@ def test_a_run_that_ended_finds_its_batch_again(
     running = command.start(*args, env=command.env(**setting("openai", server)))
     until(lambda: bool(server.batches) and server.batches[0].polls > 0)
     running.send_signal(sent)
-    running.communicate()
+    _, err = running.communicate()
     assert running.returncode == code
+    assert ("trials: 4; collect them with --resume" in err) == (sent == signal.SIGINT)
     server.pending = 0
     done = resumed(command, server, "openai")
     assert (done.code, len(server.batches), len(done.results)) == (0, 1, 4)
