@@ -2995,6 +2995,8 @@ _FILE_END = (
     r"\w\.(?:c|cfg|cpp|csv|go|h|html|ini|java|js|json|jsonl|log|md|py|rs|sh|sql|toml|ts|txt|xml"
     r"|ya?ml)\b"
 )
+# What every trace of a reason holds: few outputs hold any, and looking for words is fast.
+_REASON_WORDS = "exit 종료 pass 통과 because therefore 왜냐하면 verified 검증".split()
 _REASON, _FILE = re.compile(_REASONS), re.compile(_FILE_END)
 _EVIDENCE = re.compile(rf"{_REASONS}|(?<![\w./-])[\w./-]{{0,200}}{_FILE_END}")
 
@@ -3039,10 +3041,17 @@ def _counted(output: object, task: BenchTask) -> _Counts:
     keywords = [keyword for word in task.rubric if (keyword := _normalized(word))]
     if not haystack or not keywords:
         return _Counts()
-    # Few outputs name a file, and looking for whole paths is slow.
-    evidence = _EVIDENCE if _FILE.search(haystack) else _REASON
     hits = sum(keyword in haystack for keyword in keywords)
-    return _Counts(hits, len(keywords), len(evidence.findall(haystack)))
+    return _Counts(hits, len(keywords), _markers(haystack))
+
+
+def _markers(haystack: str) -> int:
+    """How many traces of real grounds a normalized text holds."""
+    if _FILE.search(haystack):
+        return len(_EVIDENCE.findall(haystack))
+    if any(word in haystack for word in _REASON_WORDS):
+        return len(_REASON.findall(haystack))
+    return 0
 
 
 def deterministic_judge(output: object, task: BenchTask) -> float:
@@ -6111,6 +6120,7 @@ def _check_prices(
 def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Console) -> int:
     """Do what a run has left: the trials that are missing, or ended as errors."""
     _check_resume_options(options)
+    _check_packages(options)
     _check_output(options)
     path = _journal_path(options)
     with _locked(path.parent):
@@ -6141,7 +6151,6 @@ def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Consol
 
 def _check_resume_options(options: argparse.Namespace) -> None:
     """A resumed run takes its settings from the journal."""
-    _check_packages(options)
     defaults = build_parser().parse_args([])
     allowed = (
         *("resume", "config", "output", "csv", "quiet", "results_dir", "fail_on_regression"),
