@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import getpass
 import hashlib
 import html
@@ -341,6 +342,8 @@ class World(Protocol):
 _BIT = {"N": 1, "E": 2, "S": 4, "W": 8}
 _OPPOSITE = (0, 4, 8, 0, 1, 0, 0, 0, 2)
 _LETTERS = tuple("".join(d for d in DIRECTIONS if mask & _BIT[d]) for mask in range(16))
+_WAYS = tuple(tuple(MOVES[d] for d in letters) for letters in _LETTERS)
+_LISTED = {letters: " ".join(d + ARROWS[d] for d in letters) for letters in _LETTERS}
 
 
 def _pick_table() -> tuple[int, ...]:
@@ -616,8 +619,8 @@ class MazeEngine:
         links: dict[Place, tuple[Cell, ...]] = {}
         for r in range(self.size):
             for c in range(self.size):
-                letters = _LETTERS[self._walls[r * width + c]]
-                links[r, c] = tuple((r + MOVES[d][0], c + MOVES[d][1]) for d in letters)
+                ways = _WAYS[self._walls[r * width + c]]
+                links[r, c] = tuple([(r + down, c + right) for down, right in ways])
         return links
 
     @cached_property
@@ -752,8 +755,7 @@ class MazeEngine:
             words["intro"],
         ]
         for place, letters in zip(self._links, self.openings(), strict=True):
-            ways = " ".join(d + ARROWS[d] for d in letters)
-            lines.append(f"{_cell_text(place)}: [{ways}]{hints.get(place, '')}")
+            lines.append(f"{_cell_text(place)}: [{_LISTED[letters]}]{hints.get(place, '')}")
         return "\n".join(lines)
 
     def render(self, path: Sequence[Sequence[int]] = (), mirage: str = "trap") -> str:
@@ -1443,7 +1445,12 @@ def is_installed(module: str) -> bool:
 
 
 def _import_sdk(module: str, package: str) -> Any:
-    """A vendor's SDK, imported when its provider is used: the three cost seconds to import."""
+    """A vendor's SDK, imported when its provider is used: the three cost seconds to import.
+
+    An SDK brings more objects than all else together, and none of them is ever garbage: the
+    collector need not look through them again and again.
+    """
+    gc.disable()
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -1453,6 +1460,9 @@ def _import_sdk(module: str, package: str) -> Any:
         raise UsageError(
             f"{package} cannot be imported ({why}): pip install -U {package}"
         ) from None
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class LLMProvider:
@@ -1624,7 +1634,7 @@ class LLMProvider:
 
         def post(params: dict[str, Any]) -> Any:
             body = self._openai_body(params, _turns(prompt), system)
-            return client.chat.completions.create(**body)
+            return client.post("/chat/completions", cast_to=object, body=body)
 
         return self._exchange(post, _read_openai, max_tokens)
 
@@ -3601,15 +3611,21 @@ def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world:
 # =================================================================================================
 
 
+_ROUNDED = (float, list, tuple, dict)  # what is or may hold a float
+
+
 def _rounded(value: Any) -> Any:
     """The value with every float at 6 places and every tuple a list, ready for JSON."""
-    if value is None or isinstance(value, (str, int)):
-        return value
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
-    return {key: _rounded(item) for key, item in value.items()}
+        return [_rounded(item) if isinstance(item, _ROUNDED) else item for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _rounded(item) if isinstance(item, _ROUNDED) else item
+            for key, item in value.items()
+        }
+    return value
 
 
 @dataclass(slots=True)
@@ -4238,11 +4254,14 @@ class BenchmarkRunner:
         self._stopped_by = ""
         self._interrupted = False
         self._unpaid = False  # whether a batch was not sent because it may cost too much
+        self._unrecorded_usd = 0.0  # what trials have cost that the journal does not hold yet
         self._promised: dict[str, float] = {}  # by batch under way: what it may cost, in USD
         self._problem: BaseException | None = None
         self._deadline = math.inf
         self._patience = math.inf  # until when calls in flight are waited for
+        self._todo: SimpleQueue[tuple[_Lane, Trial] | None] = SimpleQueue()
         self._done: SimpleQueue[_Ended | None] = SimpleQueue()
+        self._threads = 0
 
     @property
     def results(self) -> Sequence[BenchmarkResult]:
@@ -4291,9 +4310,15 @@ class BenchmarkRunner:
     def _play(self, lanes: Sequence[_Lane]) -> None:
         """Play the trials of the lanes side by side."""
         while self._start(lanes) or any(lane.running for lane in lanes):
-            self._record(self._wait())
+            ended = self._wait()
+            self._make_room(ended)
+            self._start(lanes)  # before the disk is waited for
+            self._record(ended)
             if time.monotonic() >= self._patience:
                 break
+        for _ in range(self._threads):
+            self._todo.put(None)
+        self._threads = 0
         self.given_up += [lane.provider for lane in lanes if lane.given_up]
         if self._problem:
             raise self._problem
@@ -4309,11 +4334,23 @@ class BenchmarkRunner:
                 if lane.provider.provider in CALLS_NOBODY:  # threads would only cost time
                     self._work(lane, trial)
                 else:
-                    Thread(target=self._work, args=(lane, trial), daemon=True).start()
+                    self._hand_over(lane, trial, sum(lane.running for lane in lanes))
         return started
 
+    def _hand_over(self, lane: _Lane, trial: Trial, running: int) -> None:
+        """Have a thread play a trial; there are as many as trials were ever under way at once."""
+        self._todo.put((lane, trial))
+        if self._threads < running:
+            self._threads += 1
+            Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        """What a thread does: one trial after the other, until it is sent home."""
+        while item := self._todo.get():
+            self._work(*item)
+
     def _may_start(self) -> bool:
-        if self.journal.cost_usd >= self.limits.max_cost:
+        if self.journal.cost_usd + self._unrecorded_usd >= self.limits.max_cost:
             self._stop("max_cost")
         elif time.monotonic() >= self._deadline:
             self._stop("max_time")
@@ -4323,7 +4360,7 @@ class BenchmarkRunner:
         self._stopped_by = self._stopped_by or why
 
     def _work(self, lane: _Lane, trial: Trial) -> None:
-        """Play a trial, in a thread of its own, and report it."""
+        """Play a trial and report it."""
         try:
             result: BenchmarkResult | BaseException = self._play_trial(trial)
         except BaseException as problem:
@@ -4343,18 +4380,26 @@ class BenchmarkRunner:
         except Empty:
             return ended
 
-    def _record(self, ended: Sequence[_Ended]) -> None:
-        """Journal what has ended, all of it with one flush of the disk, and tell of it."""
-        results: list[tuple[int, BenchmarkResult]] = []
+    def _make_room(self, ended: Sequence[_Ended]) -> None:
+        """Take what has ended out of its lane, and note what it has cost or what went wrong."""
         for lane, trial, result in ended:
             if isinstance(result, BaseException):
                 self._problem = self._problem or result
                 lane.ended(trial, None)
             else:
                 lane.ended(trial, result)
-                results.append((trial.number, result))
+                self._unrecorded_usd += result.cost_usd or 0.0
+
+    def _record(self, ended: Sequence[_Ended]) -> None:
+        """Journal what has ended, all of it with one flush of the disk, and tell of it."""
+        results = [
+            (trial.number, result)
+            for _, trial, result in ended
+            if not isinstance(result, BaseException)
+        ]
         if results:
             self.journal.add(results)
+        self._unrecorded_usd = 0.0
         for _, result in results:
             self.on_result(result)
 
@@ -5238,13 +5283,14 @@ def make_console(lang: str, quiet: bool) -> Console:
 
 
 _JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
-_ONE_LINE = 4  # what is nested deeper than this, such as a step, stands on one line
+_ONE_LINE = 3  # what is nested as deep as this, such as the steps of a trial, stands on one line
 
 
 def json_text(value: Any) -> str:
     """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes.
 
-    A value of the outermost object that is an iterator is written as a list.
+    A value of the outermost object that is an iterator is written as a list; its items must have
+    their floats at 6 places already.
     """
     return "".join(json_chunks(value))
 
@@ -5269,7 +5315,7 @@ def _value_chunks(value: Any) -> Iterator[str]:
         return
     mark = "["
     for item in value:
-        yield f"{mark}\n    {_indented(_rounded(item), 2)}"
+        yield f"{mark}\n    {_indented(item, 2)}"
         mark = ","
     yield "[]" if mark == "[" else "\n  ]"
 
