@@ -57,12 +57,23 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import accumulate, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
-from typing import Any, BinaryIO, NamedTuple, Protocol, TextIO, TypeVar, cast
+from typing import (
+    Any,
+    BinaryIO,
+    NamedTuple,
+    Protocol,
+    TextIO,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from urllib.parse import urlsplit
 
 __version__ = "2.0.0"
@@ -3628,6 +3639,48 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a value out of JSON is of the kind that an annotation such as `list[int] | None`
+    names; every number is finite."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin is list:
+        return isinstance(value, list) and all(_is_a(item, parts[0]) for item in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_is_a(item, parts[1]) for item in value.values())
+    if parts:  # a union
+        return any(_is_a(value, part) for part in parts)
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is kind
+
+
+@cache
+def _kinds_of(made: Hashable) -> dict[str, Any]:
+    """The annotations of a dataclass, by field."""
+    return get_type_hints(made)
+
+
+def from_json(made: type[T], entry: Any) -> T:
+    """An instance of a dataclass out of a JSON object: each field known, and of its kind.
+
+    Raises ValueError, which names the field.
+    """
+    kinds = _kinds_of(cast(Hashable, made))
+    if not isinstance(entry, dict):
+        raise ValueError(f"it is no object of {made.__name__}")
+    for name, value in entry.items():
+        if name not in kinds:
+            raise ValueError(f"{one_line(name, 40)} is no field of {made.__name__}")
+        if not _is_a(value, kinds[name]):
+            raise ValueError(f"{name} cannot be {_short(value)}")
+    try:
+        return made(**entry)
+    except TypeError as error:  # a field without a default is missing
+        raise ValueError(one_line(str(error))) from None
+
+
 @dataclass(slots=True)
 class BenchmarkResult:
     """One trial, with v1.1's names. Valid as it stands for group means of people, too (v1.1 9.4).
@@ -3753,6 +3806,13 @@ def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
 # -- the journal ----------------------------------------------------------------------------------
 
 
+class Submitted(NamedTuple):
+    """The batch that holds a request, and the id of the trial that it was made for."""
+
+    batch: str
+    trial_id: str
+
+
 class Journal:
     """What a run has finished: a JSON line a trial, behind a first line with the run's settings.
 
@@ -3766,8 +3826,9 @@ class Journal:
         self.path = path
         self.torn = False  # whether a last line was dropped that had never been finished
         self.finished: dict[int, str] = {}  # trial ids by number, errors left out
-        self.batches: dict[int, str] = {}  # by number: the batch whose answer is still to come
+        self.batches: dict[int, Submitted] = {}  # by number, while its answer is still to come
         self.cost_usd = 0.0  # of every attempt, those that ended as errors included
+        self.unpriced: list[int] = []  # the finished trials whose cost is not known
         self._failed: dict[int, dict[str, Any]] = {}  # by number: what its attempts used in vain
         self._places: dict[int, tuple[int, int]] = {}  # by number: offset and length of its line
         self._file = file
@@ -3810,22 +3871,27 @@ class Journal:
     def _take(self, entry: Mapping[str, Any], number: int, offset: int, length: int) -> None:
         """Take a line that was read back into account."""
         try:
-            trials = entry["trials"] if "batch" in entry else [entry["number"]]
-            if not all(_is_whole(trial) and 0 <= trial < self._trials() for trial in trials):
-                raise TypeError
-            if isinstance(batch := entry.get("batch"), str):
-                self.batches |= dict.fromkeys(trials, batch)
+            batch = entry.get("batch")
+            trials = dict(entry["trials"]) if batch else {"": entry["number"]}
+            if not all(
+                _is_whole(trial) and 0 <= trial < self._trials() for trial in trials.values()
+            ):
+                raise ValueError("there is no trial of this number")
+            if batch:
+                self._submitted(str(batch), trials)
             else:
-                self._keep(trials[0], BenchmarkResult(**entry["result"]), offset, length)
-        except (KeyError, TypeError, AttributeError):
-            where = f"{self.path}: line {number}"
-            raise UsageError(f"{where} is no trial of this journal") from None
+                result = from_json(BenchmarkResult, entry["result"])
+                _attempts(result)  # raises for earlier ones that are none
+                self._keep(entry["number"], result, offset, length)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            where, why = f"{self.path}: line {number}", one_line(str(error))
+            raise UsageError(f"{where} is no trial of this journal ({why})") from None
 
     def _trials(self) -> float:
         """How many trials the run has; without a bound when the header does not say."""
         try:
             mazes = len(self.header["mazes"]["seeds"])
-            return float(len(self.header["models"]) * mazes * self.header["runs"])
+            return float(len(self.header["models"]) * mazes * self.header["runs"]) or math.inf
         except (KeyError, TypeError):
             return math.inf
 
@@ -3836,21 +3902,27 @@ class Journal:
         for (number, result), place in zip(trials, places, strict=True):
             self._keep(number, result, *place)
 
-    def add_batch(self, batch: str, numbers: Iterable[int]) -> None:
-        """Append that the answers of these trials will come with a batch."""
-        trials = list(numbers)
-        self._append([{"batch": batch, "trials": trials}])
-        self.batches |= dict.fromkeys(trials, batch)
+    def add_batch(self, batch: str, trials: Mapping[str, int]) -> None:
+        """Append that the answers of these trials, numbers by ids, will come with a batch."""
+        self._append([{"batch": batch, "trials": dict(trials)}])
+        self._submitted(batch, trials)
+
+    def _submitted(self, batch: str, trials: Mapping[str, int]) -> None:
+        self.batches |= {number: Submitted(batch, trial) for trial, number in trials.items()}
 
     def earlier_attempts(self, number: int) -> dict[str, Any] | None:
         """What was used for a trial in vain: n attempts, their usage and cost; None for none."""
         return self._failed.get(number)
 
-    def open_batches(self) -> dict[str, list[int]]:
-        """The batches whose answers are still to come, with the numbers of their trials."""
-        found: dict[str, list[int]] = {}
-        for number, batch in self.batches.items():
-            found.setdefault(batch, []).append(number)
+    def batch_of(self, number: int) -> str:
+        """The batch whose answer to a trial is still to come; "" for none."""
+        return self.batches[number].batch if number in self.batches else ""
+
+    def open_batches(self) -> dict[str, dict[int, str]]:
+        """The batches whose answers are still to come: by id the ids of their trials by number."""
+        found: dict[str, dict[int, str]] = {}
+        for number, (batch, trial) in sorted(self.batches.items()):
+            found.setdefault(batch, {})[number] = trial
         return found
 
     def results(self) -> Sequence[BenchmarkResult]:
@@ -3875,6 +3947,8 @@ class Journal:
             self._failed[number] = _attempts(result)
         else:
             self.finished[number] = result.trial_id
+            if result.cost_usd is None:
+                self.unpriced.append(number)
 
     def _append(self, entries: Iterable[Mapping[str, Any]]) -> list[tuple[int, int]]:
         """Write a line for each entry; their places."""
@@ -3925,12 +3999,16 @@ def _attempts(result: BenchmarkResult) -> dict[str, Any]:
 
 def _journal_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        entry = json.loads(line.decode("utf-8"))
+        entry = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
     except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: line {number} is damaged: it is no JSON object")
     return entry
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -3961,7 +4039,8 @@ class StoredAnswers:
     """
 
     def __init__(self, source: str) -> None:
-        name, _, self._only = source.partition("#")
+        # Unlike Path's, this `exists` takes every text.
+        name, _, self._only = (source, "", "") if os.path.exists(source) else source.partition("#")
         self._places: dict[str, _Place | None] = {}
         self._models: set[str] = set()
         path = Path(name)
@@ -3969,9 +4048,13 @@ class StoredAnswers:
             if not stat.S_ISREG(path.stat().st_mode):
                 raise UsageError(f"replay/{source}: is no file")
             self._file = _as_lines(path)
-            offset = 0
+            offset, journal = 0, False
             for number, line in enumerate(self._file, 1):
-                self._take(_journal_line(path, number, line), offset, f"{path}: line {number}")
+                # A run that was killed leaves a line that it never finished.
+                if line.strip(b"\xef\xbb\xbf \r\n") and not (journal and line[-1:] != b"\n"):
+                    entry = _journal_line(path, number, line)
+                    journal = journal or "journal" in entry
+                    self._take(entry, offset, f"{path}: line {number}")
                 offset += len(line)
         except OSError as error:
             raise UsageError(f"replay/{source}: cannot be read: {error.strerror}") from None
@@ -3979,7 +4062,9 @@ class StoredAnswers:
             raise NotWiredError(f"replay/{source} is wired to nothing: it holds no answer")
         if len(self._models) > 1:
             models = ", ".join(sorted(self._models))
-            raise UsageError(f"{name} holds answers of several models: add #MODEL ({models})")
+            raise UsageError(
+                f"{name} holds answers of several models: add #PROVIDER/MODEL ({models})"
+            )
 
     def __call__(self, trial: TrialKey, digest: str) -> Reply | None:
         """The answer to a prompt or conversation (by its `chain_sha256`), the one of this repeat if
@@ -3989,7 +4074,7 @@ class StoredAnswers:
         if place is None:
             return None
         self._file.seek(place.offset)
-        stored = _stored_trial(json.loads(self._file.readline()))
+        stored = _stored_trial(json.loads(self._file.readline().decode("utf-8-sig")))
         return _stored_reply(stored["first_answer"] if place.first else stored)
 
     def _take(self, entry: Mapping[str, Any], offset: int, where: str) -> None:
@@ -4254,7 +4339,7 @@ class BenchmarkRunner:
         self._stopped_by = ""
         self._interrupted = False
         self._unpaid = False  # whether a batch was not sent because it may cost too much
-        self._unrecorded_usd = 0.0  # what trials have cost that the journal does not hold yet
+        self._spent_usd = 0.0  # as far as max_cost goes
         self._promised: dict[str, float] = {}  # by batch under way: what it may cost, in USD
         self._problem: BaseException | None = None
         self._deadline = math.inf
@@ -4287,8 +4372,11 @@ class BenchmarkRunner:
         self._deadline = time.monotonic() + self.limits.max_time
         for provider in self.providers:
             self.on_start(provider, len(self.mazes) * self.runs)
+        self._spent_usd = self.journal.cost_usd
+        if self.limits.max_cost < math.inf:
+            self._spent_usd += sum(self._most_usd(self._trial(n)) for n in self.journal.unpriced)
         self._promised = {
-            batch: sum(self._most_usd(self._trial(number)) for number in numbers)
+            batch: BATCH_DISCOUNT * sum(self._most_usd(self._trial(number)) for number in numbers)
             for batch, numbers in self.journal.open_batches().items()
         }
         batching = [self.limits.batch and p.has_batches for p in self.providers]
@@ -4350,7 +4438,7 @@ class BenchmarkRunner:
             self._work(*item)
 
     def _may_start(self) -> bool:
-        if self.journal.cost_usd + self._unrecorded_usd >= self.limits.max_cost:
+        if self._spent_usd >= self.limits.max_cost:
             self._stop("max_cost")
         elif time.monotonic() >= self._deadline:
             self._stop("max_time")
@@ -4388,7 +4476,8 @@ class BenchmarkRunner:
                 lane.ended(trial, None)
             else:
                 lane.ended(trial, result)
-                self._unrecorded_usd += result.cost_usd or 0.0
+                unknown = result.outcome != ERROR and result.cost_usd is None
+                self._spent_usd += self._most_usd(trial) if unknown else result.cost_usd or 0.0
 
     def _record(self, ended: Sequence[_Ended]) -> None:
         """Journal what has ended, all of it with one flush of the disk, and tell of it."""
@@ -4399,7 +4488,6 @@ class BenchmarkRunner:
         ]
         if results:
             self.journal.add(results)
-        self._unrecorded_usd = 0.0
         for _, result in results:
             self.on_result(result)
 
@@ -4429,17 +4517,17 @@ class BenchmarkRunner:
             except ProviderError as error:
                 self._play([self._lane(k, (trial._replace(given=error) for trial in some))])
             else:
-                self.journal.add_batch(batch, (trial.number for trial in some))
+                self.journal.add_batch(batch, {trial.id: trial.number for trial in some})
                 self._promised[batch] = cost
 
     def _batchful(
         self, provider: LLMProvider, trials: Iterator[Trial]
     ) -> tuple[list[Trial], float]:
         """The next trials that one batch takes, and what they may cost at most, in USD."""
-        left = self.limits.max_cost - self.journal.cost_usd - sum(self._promised.values())
+        left = self.limits.max_cost - self._spent_usd - sum(self._promised.values())
         size, cost, some = 0, 0.0, list[Trial]()
         for trial in trials:
-            most = self._most_usd(trial)
+            most = BATCH_DISCOUNT * self._most_usd(trial)
             if cost + most > left:
                 self._unpaid = True
                 break
@@ -4450,10 +4538,10 @@ class BenchmarkRunner:
         return some, cost
 
     def _most_usd(self, trial: Trial) -> float:
-        """What the answer of a batch costs at most; 0 without a price."""
+        """What a trial's answer costs at most, without a hint; 0 without a price."""
         tokens = self._tokens(trial.provider)
         cost = trial.provider.price({"input": trial.prompt.tokens(), "output": tokens})
-        return (cost or 0.0) * BATCH_DISCOUNT
+        return cost or 0.0
 
     def _collect(self) -> None:
         """Wait for the batches and score what they bring; those that are late stay open.
@@ -4464,8 +4552,8 @@ class BenchmarkRunner:
         pause = 1.0
         while self.journal.batches and not self._interrupted and not self._problem:
             ended = [
-                self._collect_batch(batch, sorted(numbers))
-                for batch, numbers in self.journal.open_batches().items()
+                self._collect_batch(batch, submitted)
+                for batch, submitted in self.journal.open_batches().items()
             ]
             if any(ended):
                 pause = 1.0
@@ -4504,9 +4592,13 @@ class BenchmarkRunner:
             retryable=True,
         )
 
-    def _collect_batch(self, batch: str, numbers: Sequence[int]) -> bool:
-        """Whether the batch has ended; if so its trials are played with what it has brought."""
-        k = numbers[0] // (len(self.mazes) * self.runs)
+    def _collect_batch(self, batch: str, submitted: Mapping[int, str]) -> bool:
+        """Whether the batch has ended; if so its trials are played with what it has brought.
+
+        submitted: the ids of its trials by number. A trial that has another id now, since the
+        program has changed, is submitted again.
+        """
+        k = min(submitted) // (len(self.mazes) * self.runs)
         provider = self.providers[k]
         try:
             found = self._call(partial(provider.collect_batch, batch, self._tokens(provider)))
@@ -4517,11 +4609,14 @@ class BenchmarkRunner:
         if found is None:
             return False
         if isinstance(found, ProviderError):
-            found = dict.fromkeys((self._trial(number).id for number in numbers), found)
+            found = dict.fromkeys(submitted.values(), found)
         self._promised.pop(batch, None)
         lost = ProviderError(f"{provider.name}: the batch {batch} says nothing of it", None, True)
-        trials = (self._trial(number) for number in numbers)
-        given = [trial._replace(given=found.get(trial.id, lost)) for trial in trials]
+        trials = [self._trial(number) for number in submitted]
+        given = [
+            trial._replace(given=found.get(name, lost) if name == trial.id else None)
+            for trial, name in zip(trials, submitted.values(), strict=True)
+        ]
         self._play([self._lane(k, (trial for trial in given if trial.given))])
         self._submit(k, (trial for trial in given if not trial.given))
         return True
@@ -4557,7 +4652,7 @@ class BenchmarkRunner:
             ariadne_group=self.config.ariadne_mode,
             prompt_sha256=trial.prompt.sha256,
             earlier_attempts=self.journal.earlier_attempts(trial.number),
-            batch_id=self.journal.batches.get(trial.number, ""),
+            batch_id=self.journal.batch_of(trial.number),
             timestamp=utc_now(),
             trial_id=trial.id,
         )
@@ -6215,15 +6310,21 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
         if (header["journal"], header["schema_version"]) != (JOURNAL_VERSION, SCHEMA_VERSION):
             raise ValueError("it is of another version")
         specs = [_journal_spec(model, listed, env) for model in header["models"]]
+        config, runs = from_json(MazeConfig, header["config"]), header["runs"]
         if not isinstance(header["environment"], dict):
             raise TypeError("no environment")
-        mazes, config = Mazes(**header["mazes"]), MazeConfig(**header["config"])
-        if not (specs and mazes[0] and _is_whole(header["runs"]) and header["runs"] > 0):
+        mazes = Mazes(**header["mazes"])
+        if not all(map(_is_whole, [runs, *mazes.seeds])):
+            raise ValueError("seeds and runs are whole numbers")
+        if not (specs and mazes[0] and runs > 0):
             raise ValueError("it has no trials")
+        owners = {specs[n // (len(mazes) * runs)].provider for n in journal.batches}
+        if owners - set(BATCHES):
+            raise ValueError("it names a batch of a provider that has none")
         known = ((config.lang, LANGUAGES), (config.ariadne_mode, GROUPS), (config.mirage, MIRAGES))
         if odd := [value for value, values in known if value not in values]:
             raise ValueError(f"{odd[0]!r} is no setting")
-        return Plan(config, specs, mazes, header["runs"], True)
+        return Plan(config, specs, mazes, runs, True)
     except (LookupError, TypeError, ValueError) as error:
         why = one_line(str(error))
         raise UsageError(f"{journal.path}: line 1 is no journal's first line ({why})") from None
@@ -6233,8 +6334,9 @@ def _journal_spec(
     model: Mapping[str, Any], listed: Sequence[ModelSpec], env: Mapping[str, str]
 ) -> ModelSpec:
     """A model of a journal with its key; and its base URL, if that held one, from there too."""
-    variable = _variable(model["provider"])
-    spec = ModelSpec(api_key=_environment_key(model["provider"], env), **model)
+    spec = from_json(ModelSpec, model)
+    variable = _variable(spec.provider)
+    spec = replace(spec, api_key=_environment_key(spec.provider, env))
     if "***" in (spec.base_url or ""):
         spec = replace(spec, base_url=env.get(f"{variable}_BASE_URL"))
     spec = _with_file(spec, listed)

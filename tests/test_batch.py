@@ -147,6 +147,22 @@ def test_a_run_that_ended_finds_its_batch_again(
     assert (done.code, len(server.batches), len(done.results)) == (0, 1, 4)
 
 
+def test_answers_to_other_prompts_are_asked_for_again(command: Command, server: Server) -> None:
+    """As when the program has changed since: a trial of another id takes no old answer."""
+    server.pending = math.inf
+    assert batch(command, server, "openai", "--seeds", "1-3", "--batch-wait", "0").code == 1
+    (path,) = command.folder.glob("results/*.jsonl")
+    header, line = path.read_text().splitlines()
+    entry = json.loads(line)
+    entry["trials"] = {f"old-{name}" if n == 1 else name: n for name, n in entry["trials"].items()}
+    path.write_text(f"{header}\n{json.dumps(entry)}\n")
+    server.pending = 0
+    done = resumed(command, server, "openai")
+    assert (done.code, [len(b.requests) for b in server.batches]) == (0, [3, 1])
+    assert [trial["outcome"] for trial in done.results] == ["ok"] * 3
+    assert len({trial["batch_id"] for trial in done.results}) == 2
+
+
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_parameter_that_a_batch_rejects_is_dropped(
     command: Command, server: Server, provider: str

@@ -313,6 +313,8 @@ def test_a_first_line_that_was_never_finished(two: Path, command: Command) -> No
         (2, b'{"number": 0, "result": {"provider": "compatible"}}'),
         (2, b'{"batch": "b"}'),
         (2, b'{"batch": "b", "trials": 7}'),
+        (2, b'{"batch": "b", "trials": [0]}'),
+        (2, b'{"batch": "b", "trials": {"x": 9}}'),
         (1, b'{"journal": 99, "schema_version": 2}'),
         (1, b'{"journal": 1, "schema_version": 2}'),
         (1, b"{}"),
@@ -330,6 +332,65 @@ def test_damage_in_the_middle_names_the_line(
     assert done.code == 2
     one_line(done, two.name, f"line {number}")
     assert (two.read_bytes(), len(server.requests)) == (damaged, before)
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "value"),
+    [
+        (2, "result.mei", "high"),
+        (2, "result.mei", float("nan")),
+        (2, "result.steps.0.confidence", float("inf")),
+        (2, "result.hallucination_count", True),
+        (2, "result.run", 1.5),
+        (2, "result.model", None),
+        (2, "result.usage", None),
+        (2, "result.usage.input", "12"),
+        (2, "result.usage", [1]),
+        (2, "result.steps", "none"),
+        (2, "result.metacog_signals.0", 7),
+        (2, "result.earlier_attempts", {"n": 1}),
+        (2, "result.earlier_attempts", {"n": "1", "usage": {}, "cost_usd": None}),
+        (2, "result.colour", 1),
+        (2, "number", 2),
+        (2, "number", True),
+        (1, "models.0.concurrency", "8"),
+        (1, "models.0.model", 7),
+        (1, "models.0.colour", "red"),
+        (1, "config.timeout", "long"),
+        (1, "config.retries", None),
+        (1, "config.lang", "fr"),
+        (1, "mazes.seeds", ["1", "2"]),
+        (1, "mazes.size", "5"),
+        (1, "runs", True),
+        (1, "runs", 0),
+        (1, "environment", []),
+    ],
+)
+def test_a_value_of_the_wrong_kind_names_the_line(
+    number: int, path: str, value: object, two: Path, command: Command, server: Server
+) -> None:
+    lines = two.read_bytes().split(b"\n")
+    entry = thing = json.loads(lines[number - 1])
+    *ways, last = (int(name) if name.isdigit() else name for name in path.split("."))
+    for way in ways:
+        thing = thing[way]
+    if thing == []:
+        thing.append(value)
+    thing[last] = value
+    lines[number - 1] = json.dumps(entry).encode()
+    two.write_bytes(b"\n".join(lines))
+    before = len(server.requests)
+    done = command("--resume")
+    assert (done.code, len(server.requests)) == (2, before)
+    one_line(done, two.name, f"line {number}")
+
+
+def test_a_batch_of_who_has_none_names_the_line(two: Path, command: Command) -> None:
+    lines = two.read_bytes().splitlines(keepends=True)
+    two.write_bytes(b"".join(lines[:2]) + b'{"batch": "b", "trials": {"x": 1}}\n')
+    done = command("--resume")
+    assert done.code == 2
+    one_line(done, two.name, "line 1", "batch")
 
 
 @pytest.mark.parametrize("lines", [0, 1])
@@ -369,7 +430,7 @@ def test_a_journal_in_memory_is_the_one_on_the_disk(tmp_path: Path) -> None:
     journal = Journal.create(path, {"journal": 2})
     failed = BenchmarkResult("p", "m", outcome="error", usage={"input": 3}, cost_usd=0.5)
     good = BenchmarkResult("p", "m", trial_id="환각", raw_response="\u2028\r\n", cost_usd=0.25)
-    journal.add_batch("b", [4, 5])
+    journal.add_batch("b", {"four": 4, "five": 5})
     journal.add([(2, replace(good, trial_id="c")), (0, failed), (4, good)])
     attempts = journal.earlier_attempts(0)
     assert attempts == {"n": 1, "cost_usd": 0.5, "usage": {**dict.fromkeys(USAGE_KEYS), "input": 3}}
@@ -381,7 +442,7 @@ def test_a_journal_in_memory_is_the_one_on_the_disk(tmp_path: Path) -> None:
         assert (len(results), results[-1]) == (3, good)
         twice = {"n": 2, "cost_usd": 1.0, "usage": {**dict.fromkeys(USAGE_KEYS), "input": 6}}
         assert held.earlier_attempts(0) == twice and held.earlier_attempts(2) is None
-        assert (held.batches, held.open_batches()) == ({5: "b"}, {"b": [5]})
+        assert (held.batches, held.open_batches()) == ({5: ("b", "five")}, {"b": {5: "five"}})
         assert held.cost_usd == 0.5 + 0.5 + 0.25 + 0.25
     journal.add([(0, good)])
     assert journal.finished[0] == "환각" and journal.results()[0] == good

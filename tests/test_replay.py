@@ -598,6 +598,23 @@ def test_strange_fields_end_the_command_with_a_line(command: Command) -> None:
         one_line(done, ANSWERS, "line 2")
 
 
+def test_what_is_no_line_is_passed_over(command: Command) -> None:
+    path = store(command, line(1, 10), line(2, 20))
+    text = path.read_text(encoding="utf-8").replace("\n", "\r\n\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\n  \n")
+    done = replay(command, ANSWERS, "--seeds", "1-2")
+    assert (done.code, scores(done)) == (0, [score(10), score(20)])
+
+
+def test_the_journal_of_a_killed_run_is_a_file_of_answers(command: Command) -> None:
+    store(command, line(1, 10), line(2, 20))
+    assert replay(command, ANSWERS, "--seeds", "1-2").code == 0
+    torn = command.folder / "torn#1.jsonl"  # a name with the sign that sets a model apart
+    torn.write_bytes(journal_of(command).read_bytes()[:-9])
+    done = replay(command, torn.name, "--seeds", "1-2")
+    assert (done.code, scores(done)) == (1, [score(10), None])
+
+
 # -- going on --------------------------------------------------------------------------------------
 
 

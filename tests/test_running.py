@@ -469,6 +469,21 @@ def test_a_run_stops_after_its_time(command: Command, server: Server) -> None:
     assert seeds(rest) == [1, 2, 3, 4, 5, 6]
 
 
+def test_what_a_server_does_not_count_is_counted_at_its_most(
+    command: Command, server: Server
+) -> None:
+    """2,500 tokens of gpt-4o cost 0.025 USD, the prompt a little more: 0.05 is passed by two."""
+    server.answer = lambda request: Say(answer("openai", solution(request), usage={"silent": True}))
+    args = (*GPT, "--seeds", "1-6", "--concurrency", "1", "--max-cost", "0.05")
+    done = command.run(*args, **env(server))
+    assert (done.code, len(server.requests)) == (1, 2)
+    assert done.document["spending"]["cost_usd"] is None
+    again = command.run("--resume", "--max-cost", "0.05", **env(server))
+    assert (again.code, len(server.requests)) == (1, 2)
+    more = command.run("--resume", "--max-cost", "0.1", "--concurrency", "1", **env(server))
+    assert (more.code, len(server.requests)) == (1, 4)
+
+
 @pytest.mark.parametrize(
     ("option", "value"), [("--max-cost", "-1"), ("--max-cost", "nan"), ("--max-time", "x")]
 )
