@@ -1143,8 +1143,9 @@ _SECRETS = (
 )
 
 
-def _without(text: str, secret: str) -> str:
-    """`text` without a secret, however it is written: %2B, \\/, \\u002b, &#43;, &lt;."""
+@lru_cache(maxsize=64)
+def _written(secret: str) -> re.Pattern[str]:
+    """A secret, however it is written: %2B, \\/, \\u002b, &#43;, &lt;."""
 
     def forms(c: str) -> str:
         code, name = f"{ord(c):x}", html.escape(c)
@@ -1152,7 +1153,11 @@ def _without(text: str, secret: str) -> str:
         coded = rf"%(?:25){{0,2}}{code}|\\{{1,8}}[ux]0{{0,4}}{code}|&#(?:x0*{code}|0*{ord(c)});"
         return rf"(?:\\{{0,8}}{re.escape(c)}{named}|(?i:{coded}))"
 
-    return re.sub("".join(map(forms, secret)), "***", text)
+    return re.compile("".join(map(forms, secret)))
+
+
+def _without(text: str, secret: str) -> str:
+    return _written(secret).sub("***", text)
 
 
 def scrub(text: str, *secrets: str) -> str:
@@ -1772,7 +1777,16 @@ class LLMProvider:
         ProviderError when the batch could not be asked for, which says nothing of it.
         """
         collect = getattr(self, f"_collect_{self.provider}")
-        return self._guarded(lambda: self._sorted_out(collect(batch), max_tokens))
+        try:
+            return self._guarded(lambda: self._sorted_out(collect(batch), max_tokens))
+        except ProviderError as error:
+            if error.status != 404:
+                raise
+        raise ProviderError(
+            f"{self.name}: the batch {batch} is not known at {self.base_url}: is the key of another"
+            " account, or the batch too old? Delete its line in the journal to give it up",
+            404,
+        )
 
     def _sorted_out(
         self, rows: Iterable[tuple[str, Any]] | _BatchError | None, max_tokens: int

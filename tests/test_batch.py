@@ -164,6 +164,22 @@ def test_answers_to_other_prompts_are_asked_for_again(command: Command, server: 
 
 
 @pytest.mark.parametrize("provider", MODELS)
+def test_a_batch_that_is_gone_is_named_and_stays_open(
+    command: Command, server: Server, provider: str
+) -> None:
+    server.pending = math.inf
+    assert batch(command, server, provider, "--seeds", "1-2", "--batch-wait", "0").code == 1
+    (gone,) = server.batches
+    server.batches.clear()
+    lost = resumed(command, server, provider)
+    assert (lost.code, server.batches) == (1, [])
+    assert gone.id in lost.err and "not known" in lost.err and server.url in lost.err
+    server.batches.append(gone)
+    server.pending = 0
+    assert resumed(command, server, provider).code == 0
+
+
+@pytest.mark.parametrize("provider", MODELS)
 def test_a_parameter_that_a_batch_rejects_is_dropped(
     command: Command, server: Server, provider: str
 ) -> None:
