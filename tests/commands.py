@@ -25,11 +25,13 @@ SCRIPT = ROOT / "hallumaze.py"
 PATIENCE_S = 60  # a hang fails the test; nothing is measured
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"  # before a line of a run, without a terminal
 
-# Takes the terminal on stdin, if there is one, as its own, hears Ctrl-C again even where pytest
-# runs in the background, and becomes the command.
+# Takes the terminal on stdin, if there is one, as its own, hears Ctrl-C and SIGHUP again even where
+# pytest runs in the background or under nohup, and becomes the command.
 _BECOME = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+for name in ("SIGINT", "SIGHUP"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 if os.isatty(0) and os.getsid(0) == os.getpid():
     import fcntl, termios
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

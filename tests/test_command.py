@@ -1245,7 +1245,7 @@ def test_a_run_under_nohup_outlives_its_terminal(command: Command, server: Serve
     args = ("--model", "compatible/slow", "--base-url", url, *SMALL)
     argv = command.argv(*args, "--output", str(command.output))
     process = subprocess.Popen(
-        ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *argv],
+        ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", argv[0], *argv[3:]],  # as it is started
         env=command.env(),
         cwd=command.folder,
         stdin=subprocess.DEVNULL,
