@@ -1466,6 +1466,7 @@ def _import_sdk(module: str, package: str) -> Any:
     An SDK brings more objects than all else together, and none of them is ever garbage: the
     collector need not look through them again and again.
     """
+    collects, known = gc.isenabled(), module in sys.modules
     gc.disable()
     try:
         return importlib.import_module(module)
@@ -1477,8 +1478,10 @@ def _import_sdk(module: str, package: str) -> Any:
             f"{package} cannot be imported ({why}): pip install -U {package}"
         ) from None
     finally:
-        gc.freeze()
-        gc.enable()
+        if not known:
+            gc.freeze()
+        if collects:
+            gc.enable()
 
 
 class LLMProvider:
@@ -1650,7 +1653,10 @@ class LLMProvider:
 
         def post(params: dict[str, Any]) -> Any:
             body = self._openai_body(params, _turns(prompt), system)
-            return client.post("/chat/completions", cast_to=object, body=body)
+            # What `create` does more, typing request and answer, takes as long as all the rest.
+            answer = client.post("/chat/completions", cast_to=object, body=body)
+            named = isinstance(answer, dict) and self._thread.request_id
+            return {**answer, "_request_id": named} if named else answer
 
         return self._exchange(post, _read_openai, max_tokens)
 
@@ -2008,6 +2014,7 @@ class LLMProvider:
 
     def _after_headers(self, response: Any) -> None:
         """Bound the time of the body, and the wait before the SDK's next try."""
+        self._thread.request_id = response.headers.get("x-request-id")
         late = sys.modules[type(response).__module__.partition(".")[0]].ReadTimeout
         response.iter_raw = self._in_time(response.iter_raw, late)
         of_a_batch = "/batches/" in str(response.url)

@@ -138,6 +138,19 @@ def test_a_normal_answer(name: str, make: Make, server: Server) -> None:
     assert reply.request_id in ("msg_1", "chatcmpl_1", "resp_1")
 
 
+@pytest.mark.parametrize(
+    ("name", "header"), [("anthropic", "request-id"), ("openai", "x-request-id")]
+)
+def test_the_request_id_is_the_one_that_support_asks_for(
+    name: str, header: str, make: Make, server: Server
+) -> None:
+    provider = make(name)
+    server.script(Say(headers={header: "req_7"}), Say())
+    assert provider.complete("SYS", ASK, 321).request_id == "req_7"
+    # The next answer names none: the one before is not its.
+    assert provider.complete("SYS", ASK, 321).request_id in ("msg_1", "chatcmpl_1")
+
+
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_what_the_server_receives(name: str, make: Make, server: Server) -> None:
     talk = [
