@@ -4418,7 +4418,8 @@ class BenchmarkRunner:
 
     def _play(self, lanes: Sequence[_Lane]) -> None:
         """Play the trials of the lanes side by side."""
-        while self._start(lanes) or any(lane.running for lane in lanes):
+        self._start(lanes)
+        while any(lane.running for lane in lanes):
             ended = self._wait()
             self._make_room(ended)
             self._start(lanes)  # before the disk is waited for
@@ -4432,19 +4433,16 @@ class BenchmarkRunner:
         if self._problem:
             raise self._problem
 
-    def _start(self, lanes: Sequence[_Lane]) -> bool:
-        """Start what may start; whether anything did."""
-        started = False
+    def _start(self, lanes: Sequence[_Lane]) -> None:
+        """Start what may start."""
         for lane in lanes:
             # What a batch has brought is paid for.
             while (trial := lane.peek()) and (trial.given or self._may_start()):
                 lane.start()
-                started = True
                 if lane.provider.provider in CALLS_NOBODY:  # threads would only cost time
                     self._work(lane, trial)
                 else:
                     self._hand_over(lane, trial, sum(lane.running for lane in lanes))
-        return started
 
     def _hand_over(self, lane: _Lane, trial: Trial, running: int) -> None:
         """Have a thread play a trial; there are as many as trials were ever under way at once."""

@@ -174,9 +174,18 @@ def test_a_batch_that_is_gone_is_named_and_stays_open(
     lost = resumed(command, server, provider)
     assert (lost.code, server.batches) == (1, [])
     assert gone.id in lost.err and "not known" in lost.err and server.url in lost.err
-    server.batches.append(gone)
+    # As the message says: without its line its trials are submitted again.
+    (path,) = command.folder.glob("results/*.jsonl")
+    header, line = path.read_text().splitlines()
+    path.write_text(f"{header}\n")
     server.pending = 0
     assert resumed(command, server, provider).code == 0
+    assert len(server.batches) == 1
+    # Found again, it is collected as if nothing had been.
+    server.batches[:] = [gone]
+    path.write_text(f"{header}\n{line}\n")
+    assert resumed(command, server, provider).code == 0
+    assert server.batches == [gone]
 
 
 @pytest.mark.parametrize("provider", MODELS)
