@@ -58,7 +58,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cache, cached_property, lru_cache, partial
-from itertools import accumulate, islice, pairwise, takewhile, zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
@@ -3698,8 +3698,9 @@ def from_json(made: type[T], entry: Any) -> T:
             raise ValueError(f"{name} cannot be {_short(value)}")
     try:
         return made(**entry)
-    except TypeError as error:  # a field without a default is missing
-        raise ValueError(one_line(str(error))) from None
+    except TypeError:  # a field without a default is missing
+        needed = [f.name for f in fields(cast(Any, made)) if f.name not in entry]
+        raise ValueError(f"{needed[0]} is missing") from None
 
 
 @dataclass(slots=True)
@@ -3859,7 +3860,8 @@ class Journal:
         """A new journal; raises FileExistsError for a path that is taken, and HalluMazeError."""
         path.open("xb").close()
         journal = cls(header, path.open("a+b", buffering=0), path)  # nothing waits in a buffer
-        journal._append([header])
+        journal._append(header)
+        journal._flush()
         return journal
 
     @classmethod
@@ -3893,11 +3895,9 @@ class Journal:
         """Take a line that was read back into account."""
         try:
             batch = entry.get("batch")
-            trials = dict(entry["trials"]) if batch else {"": entry["number"]}
-            if not all(
-                _is_whole(trial) and 0 <= trial < self._trials() for trial in trials.values()
-            ):
-                raise ValueError("there is no trial of this number")
+            trials = entry["trials"] if batch else {"": entry["number"]}
+            if not all(_is_whole(n) and 0 <= n < self._trials() for n in trials.values()):
+                raise ValueError("the run has no trial of this number")
             if batch:
                 self._submitted(str(batch), trials)
             else:
@@ -3905,8 +3905,11 @@ class Journal:
                 _attempts(result)  # raises for earlier ones that are none
                 self._keep(entry["number"], result, offset, length)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            where, why = f"{self.path}: line {number}", one_line(str(error))
-            raise UsageError(f"{where} is no trial of this journal ({why})") from None
+            why = (
+                f" ({error})" if isinstance(error, ValueError) else ""
+            )  # others are Python's words
+            where = f"{self.path}: line {number}"
+            raise UsageError(f"{where} is no trial of this journal{why}") from None
 
     def _trials(self) -> float:
         """How many trials the run has; without a bound when the header does not say."""
@@ -3916,16 +3919,20 @@ class Journal:
         except (KeyError, TypeError):
             return math.inf
 
-    def add(self, trials: Sequence[tuple[int, BenchmarkResult]]) -> None:
-        """Append trials; they are on the disk when this returns. Raises HalluMazeError."""
-        entries = [{"number": number, "result": result.as_dict()} for number, result in trials]
-        places = self._append(entries)
-        for (number, result), place in zip(trials, places, strict=True):
-            self._keep(number, result, *place)
+    def add(self, trials: Iterable[tuple[int, BenchmarkResult]]) -> None:
+        """Append trials; they are on the disk when this returns. Raises HalluMazeError, when those
+        before the one that could not be written are kept."""
+        try:
+            for number, result in trials:
+                place = self._append({"number": number, "result": result.as_dict()})
+                self._keep(number, result, *place)
+        finally:
+            self._flush()
 
     def add_batch(self, batch: str, trials: Mapping[str, int]) -> None:
         """Append that the answers of these trials, numbers by ids, will come with a batch."""
-        self._append([{"batch": batch, "trials": dict(trials)}])
+        self._append({"batch": batch, "trials": dict(trials)})
+        self._flush()
         self._submitted(batch, trials)
 
     def _submitted(self, batch: str, trials: Mapping[str, int]) -> None:
@@ -3971,27 +3978,31 @@ class Journal:
             if result.cost_usd is None:
                 self.unpriced.append(number)
 
-    def _append(self, entries: Iterable[Mapping[str, Any]]) -> list[tuple[int, int]]:
-        """Write a line for each entry; their places."""
-        lines = [
-            json.dumps(entry, sort_keys=True, ensure_ascii=False, allow_nan=False)
-            for entry in entries
-        ]
-        written = [f"{line}\n".encode() for line in lines]
-        try:
+    def _append(self, entry: Mapping[str, Any]) -> tuple[int, int]:
+        """Write a line for an entry; its place. `_flush` brings it to the disk."""
+        text = json.dumps(entry, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        line = f"{text}\n".encode()
+        with self._named_errors():
             start = self._file.seek(0, os.SEEK_END)
             try:
-                waiting = memoryview(b"".join(written))
+                waiting = memoryview(line)
                 while waiting:
                     waiting = waiting[self._file.write(waiting) :]
-                os.fsync(self._file.fileno())
             except OSError:
                 self._file.truncate(start)  # half a line would spoil the next one
                 raise
+        return start, len(line)
+
+    def _flush(self) -> None:
+        with self._named_errors():
+            os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise HalluMazeError(f"{self.path}: cannot be written: {error.strerror}") from None
-        ends = accumulate(map(len, written), initial=start)
-        return [(end, len(line)) for end, line in zip(ends, written, strict=False)]
 
 
 class _Results(Sequence[BenchmarkResult]):

@@ -395,22 +395,26 @@ def test_a_batch_of_who_has_none_names_the_line(two: Path, command: Command) -> 
 
 @pytest.mark.parametrize("lines", [0, 1])
 def test_a_disk_that_is_full_leaves_whole_lines(lines: int, tmp_path: Path) -> None:
-    """Of trials that end together all are kept or none."""
+    """Of trials that end together those are kept that it has room for."""
     path = tmp_path / "j.jsonl"
     journal = Journal.create(path, {"journal": 2})
     journal.add([(0, BenchmarkResult("p", "m", trial_id="a"))])
     whole = path.read_bytes()
-    room = lines * len(whole.splitlines(keepends=True)[1]) + 1
+    line = whole.splitlines(keepends=True)[1].replace(b'"a"', b'"b"').replace(b": 0, ", b": 1, ", 1)
 
     class Full:
         """A file whose disk has room for one byte more, behind so many lines."""
 
         def __init__(self, file: Any) -> None:
             self.file = file
+            self.room = lines * len(line) + 1
 
-        def write(self, data: bytes) -> None:
-            self.file.write(data[:room])
-            raise OSError(28, "No space left on device")
+        def write(self, data: bytes) -> int:
+            written = self.file.write(data[: self.room])
+            self.room -= written
+            if not written:
+                raise OSError(28, "No space left on device")
+            return int(written)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self.file, name)
@@ -418,10 +422,10 @@ def test_a_disk_that_is_full_leaves_whole_lines(lines: int, tmp_path: Path) -> N
     journal._file = Full(journal._file)
     with pytest.raises(hallumaze.HalluMazeError, match="No space left"):
         journal.add([(k, BenchmarkResult("p", "m", trial_id="b")) for k in (1, 2)])
-    assert path.read_bytes() == whole
     for held in (journal, Journal.load(path)):
-        assert held.finished == {0: "a"}
-        assert [result.trial_id for result in held.results()] == ["a"]
+        assert held.finished == ({0: "a", 1: "b"} if lines else {0: "a"})
+        assert [result.trial_id for result in held.results()] == ["a", "b"][: 1 + lines]
+    assert path.read_bytes() == whole + line * lines
 
 
 def test_a_journal_in_memory_is_the_one_on_the_disk(tmp_path: Path) -> None:
