@@ -367,22 +367,32 @@ def test_damage_in_the_middle_names_the_line(
     ],
 )
 def test_a_value_of_the_wrong_kind_names_the_line(
-    number: int, path: str, value: object, two: Path, command: Command, server: Server
+    number: int, path: str, value: object, lines_of_two: list[bytes], tmp_path: Path
 ) -> None:
-    lines = two.read_bytes().split(b"\n")
-    entry = thing = json.loads(lines[number - 1])
+    entry = thing = json.loads(lines_of_two[number - 1])
     *ways, last = (int(name) if name.isdigit() else name for name in path.split("."))
     for way in ways:
         thing = thing[way]
     if thing == []:
         thing.append(value)
     thing[last] = value
+    lines = [*lines_of_two]
     lines[number - 1] = json.dumps(entry).encode()
-    two.write_bytes(b"\n".join(lines))
-    before = len(server.requests)
-    done = command("--resume")
-    assert (done.code, len(server.requests)) == (2, before)
-    one_line(done, two.name, f"line {number}")
+    journal = tmp_path / "j.jsonl"
+    journal.write_bytes(b"\n".join(lines))
+    with pytest.raises(UsageError, match=rf"j\.jsonl: line {number} is ") as caught:
+        hallumaze._journal_plan(Journal.load(journal), [], {})
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 500
+
+
+@pytest.fixture(scope="module")
+def lines_of_two(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """The lines of a journal of two finished trials."""
+    command = Command(tmp_path_factory.mktemp("two"))
+    with Server() as server:
+        server.answer = lambda request: Say(answer("openai", solution(request)))
+        assert command.run(*model(server), "--seeds", "1-2").code == 0
+    return journal_of(command).read_bytes().split(b"\n")
 
 
 def test_a_batch_of_who_has_none_names_the_line(two: Path, command: Command) -> None:
