@@ -438,6 +438,24 @@ def test_a_disk_that_is_full_leaves_whole_lines(lines: int, tmp_path: Path) -> N
     assert path.read_bytes() == whole + line * lines
 
 
+def test_a_disk_that_does_not_answer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal.create(tmp_path / "j.jsonl", {"journal": 2})
+
+    def fails(_handle: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    for append in (
+        lambda: journal.add([(0, BenchmarkResult("p", "m", trial_id="a"))]),
+        lambda: journal.add_batch("b", {"a": 1}),
+    ):
+        with pytest.raises(hallumaze.HalluMazeError, match=r"j\.jsonl: cannot be .*Input/output"):
+            append()
+    assert journal.batches == {}
+
+
 def test_a_journal_in_memory_is_the_one_on_the_disk(tmp_path: Path) -> None:
     """Results by number, each trial's latest; what failed before it is added up."""
     path = tmp_path / "j.jsonl"
