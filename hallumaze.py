@@ -52,13 +52,14 @@ import time
 import unicodedata
 import warnings
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cache, cached_property, lru_cache, partial
-from itertools import islice, pairwise, takewhile, zip_longest
+from itertools import combinations, islice, pairwise, product, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
@@ -99,6 +100,7 @@ BATCH_WAIT_S = 24 * 3600.0  # the vendors' promise for a batch
 CONCURRENCY = 8  # calls of one model at once, unless the run says otherwise
 MIRAGES = ("trap", "balanced", "off")
 GROUPS = ("A", "B", "C")
+ALL_GROUPS = "ALL"  # each trial once in each of them
 LANGUAGES = ("ko", "en")
 
 # The verdicts on a step; every one but "ok" is a hallucination.
@@ -108,6 +110,24 @@ PHANTOM_CELL, PHANTOM_DIRECTION = "phantom_cell", "phantom_direction"
 # What an answer may say about itself, in the order in which results list it.
 SIGNALS = ("dead end", "backtracking", "loop detected", "strategy_change")
 DEAD_END_SIGNAL, BACKTRACKING_SIGNAL, LOOP_SIGNAL, STRATEGY_SIGNAL = SIGNALS
+ERROR_WORD = "error word"  # wrong, mistake, 틀렸 …: it admits a hallucination, and is no signal
+
+# What may go wrong in a walk, and how a trial ended as a whole, the first that applies.
+EVENTS = ("dead_end", "loop", "hallucination")
+DEAD_END, LOOP, HALLUCINATION = EVENTS
+FAILURE_MODES = (
+    "solved",
+    "truncated",
+    "refused",
+    "unreadable",
+    "mirage_undetected",
+    "detected_not_repaired",
+    "loop_trapped",
+    "gave_up",
+    "other",
+)
+# Hallucination tiers: what exists nowhere, and what exists but not here.
+TIERS = {"atomic": (PHANTOM_CELL, PHANTOM_DIRECTION), "scope_bound": (WALL, TELEPORT)}
 
 # How a trial ended.
 ANSWERED, UNREADABLE, TRUNCATED, REFUSED, ERROR = (
@@ -125,6 +145,7 @@ EXIT_NOT_WIRED, EXIT_LOCKED, EXIT_INTERRUPTED = 70, 75, 130
 Place = Hashable  # a place in any world: a cell of the maze
 Cell = tuple[int, int]
 T = TypeVar("T")
+K = TypeVar("K", bound=tuple[Any, ...])
 N = TypeVar("N", int, float)
 Message = dict[str, str]  # {"role": "user" or "assistant", "content": text}
 
@@ -171,8 +192,9 @@ class MazeConfig:
     """What shapes a maze, its prompt and a call. The first five fields and their defaults: v1.1.
 
     size: cells per side. use_mirage: print hints. use_confidence: ask for a confidence per step.
-    ariadne_mode: intervention group A, B or C. max_tokens: of one answer. mirage: "trap" (hints on
-    wrong branches only, v1.1) or "balanced" (as many on right ones). lang: of the prompt.
+    ariadne_mode: intervention group A, B or C, or ALL of them. max_tokens: of one answer. mirage:
+    "trap" (hints on wrong branches only, v1.1) or "balanced" (as many on right ones). lang: of the
+    prompt.
     temperature: None leaves it to the server. timeout: of one request, in seconds. retries: of a
     call that failed on the way.
     """
@@ -189,6 +211,16 @@ class MazeConfig:
     reasoning_effort: str | None = None
     timeout: float = TIMEOUT_S
     retries: int = RETRIES
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The intervention groups of the run."""
+        return GROUPS if self.ariadne_mode == ALL_GROUPS else (self.ariadne_mode,)
+
+    @property
+    def hints(self) -> str:
+        """The kind of hints that the prompt has: one of MIRAGES."""
+        return self.mirage if self.use_mirage else "off"
 
 
 class Claim(NamedTuple):
@@ -209,7 +241,8 @@ class Claim(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """What an answer says about itself: `kind` is one of SIGNALS, `step` the step it refers to."""
+    """What an answer says about itself: `kind` is one of SIGNALS, or ERROR_WORD with a cell that
+    stands on the same line; `step` is the step that it refers to."""
 
     line: int
     kind: str
@@ -284,6 +317,9 @@ class Walk:
     back, jumps back or withdraws a claim. loops, wrong_turns, dead_ends: the steps that are one
     (dead_ends with the cell). persisted, stayed, corrected: the erring steps whose claim the walk
     went on to believe, did not follow, or withdrew. moves: (from, to) of each legal move by step.
+    places: where the walk stood after each step. erred: the places that each hallucination names,
+    where it stood among them. written: whether the steps stand in the answer as STEPs; else they
+    are the moves of a path.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -296,6 +332,9 @@ class Walk:
     stayed: tuple[int, ...]
     corrected: tuple[int, ...]
     moves: Mapping[int, tuple[Place, Place]]
+    places: tuple[Place, ...] = ()
+    erred: Mapping[int, frozenset[Place]] = field(default_factory=dict)
+    written: bool = True
 
     @property
     def errors(self) -> tuple[int, ...]:
@@ -698,7 +737,8 @@ class MazeEngine:
         """SHA-256 (hex) of the openings, joined by blanks."""
         return hashlib.sha256(" ".join(self.openings()).encode()).hexdigest()
 
-    def _junctions(self) -> list[tuple[Cell, str, list[str]]]:
+    @cached_property
+    def junctions(self) -> list[tuple[Cell, str, list[str]]]:
         """The solution cells with wrong branches: the cell, the right direction, the wrong ones."""
         path: list[Cell] = [(r, c) for r, c in self.solution_path]
         junctions = []
@@ -720,7 +760,7 @@ class MazeEngine:
         if mirage == "off":
             return []
         limit = max(2, self.size // 2)
-        junctions = self._junctions()
+        junctions = self.junctions
         rand = self._stream("mirage").random
         hints: list[tuple[Cell, str, bool]]
         if mirage == "trap":
@@ -2437,6 +2477,7 @@ _COLUMN = re.compile(
     r"|(?P<confidence>conf|확신도|신뢰도))"
 )
 _MOST_COLUMNS = 12
+_MOST_ADMISSIONS = 5_000  # lines with a word of error that are read: more than a walk has steps
 
 # The words of the four signals, a cheap sign that a line may hold them, where their cell stands,
 # and how one tells that they declare something and are not negated.
@@ -2448,12 +2489,19 @@ _SIGNAL_WORDS = {
     ),
     BACKTRACKING_SIGNAL: re.compile(r"backtrack(?:ing|ed|s)?\b(?!_| count)|백트래킹|되돌아|역추적"),
     STRATEGY_SIGNAL: re.compile(r"strategy[ _-]?changed?\b|전략 ?(?:변경|수정|전환)"),
+    ERROR_WORD: re.compile(
+        r"\b(?:wrong(?:ly)?|errors?|mistakes?|mistaken(?:ly)?|incorrect(?:ly)?)\b|틀렸|틀린|잘못|오류|실수"
+    ),
 }
 _SIGNAL_HINTS = {
     **dict.fromkeys(("dead", "막다른"), DEAD_END_SIGNAL),
     **dict.fromkeys(("loop", "루프"), LOOP_SIGNAL),
     **dict.fromkeys(("backtrack", "백트래킹", "되돌아", "역추적"), BACKTRACKING_SIGNAL),
     **dict.fromkeys(("strategy", "전략"), STRATEGY_SIGNAL),
+    **dict.fromkeys(
+        ("wrong", "error", "mistake", "incorrect", "틀렸", "틀린", "잘못", "오류", "실수"),
+        ERROR_WORD,
+    ),
 }
 _AT_CELL = re.compile(
     r"[ :,\-–—]*(?:(?:at|in|is|was|found|reached|detected|감지|발견|도달|위치)[됨함]?"
@@ -2466,13 +2514,17 @@ _CLAUSE_END = re.compile(
     r"|감지|발견|도달|확인|이다|임|이므로|입니다|가|간|감|갑|옴|왔)"
 )
 _NOT_BEFORE = re.compile(
-    r"\b(?:no|not|never|without|isn't|wasn't|aren't|non|zero|0|avoid|avoids|avoided|avoiding|none)\b"
+    r"\b(?:no|not|nothing|neither|never|without|can't|cannot|isn't|wasn't|aren't|non|zero|0|avoid|"
+    r"avoids|avoided|avoiding|none)\b"
     r"[^|:;,.!?()—–]{0,24}$"
 )
 _NOT_AFTER = re.compile(
     r"[됨함되하]? ?(?:이|가|은|는|도|을|를|지)? ?(?:없|아니|아님|아닌|않|안 |못)"
     r"| ?(?:count|at)? ?[:=?–—-]? ?(?:none|no|n/a|0|없음|false|not)(?:\b|회)"
     r"|(?:이|가) ?(?:감지|발견)되지| ?[:=] ?[–—-] ?$"
+)
+_DENIED_AFTER = re.compile(  # an error
+    r"[^|:;,.!?()—–]{0,8}(?:아니|아님|아닌|않)|[^|:;,.!?()—–]{0,3}(?:없|안 )"
 )
 _TEMPLATE = re.compile(r"[(\[] ?r ?, ?c ?[)\]]|step m\b|[\[(] ?(?:이유|reason) ?[\])] ?$")
 _STEP_REFERENCE = re.compile(r"(?:step|단계) ?(\d{1,9})|(\d{1,9}) ?단계")
@@ -2573,6 +2625,7 @@ class _Reader:
         self._open: tuple[int, int | None, list[str]] | None = None  # a STEP whose body is below it
         self._accepted = False  # whether the last STEP line was a move
         self._in_log = False
+        self._admissions = 0  # lines with a word of error
         hints = [(hint, kind) for hint, kind in _SIGNAL_HINTS.items() if hint in text]
         for index, line in enumerate(text.split("\n")):
             if line and line != " ":
@@ -2725,6 +2778,11 @@ class _Reader:
             self.malformed += not _STEP_HEAD.match(line)
             return
         for kind in dict.fromkeys(kinds):
+            if kind == ERROR_WORD:
+                self._admissions += 1
+                if self._admissions <= _MOST_ADMISSIONS:
+                    self.signals += _read_admission(index, line)
+                continue
             for match in islice(_SIGNAL_WORDS[kind].finditer(line), _SIGNALS_PER_LINE):
                 declared, cell = _read_signal(line, match)
                 if declared:
@@ -2969,14 +3027,34 @@ def _read_signal(line: str, match: re.Match[str]) -> tuple[bool, Cell | None]:
     They do when they stand at the cell that they speak of or alone in their clause, not negated:
     "leads to a dead end", "no loop detected" and "루프 없음" declare nothing.
     """
-    before, after = line[max(0, match.start() - 40) : match.start()], line[match.end() :][:60]
-    if (before and _NOT_BEFORE.search(before)) or _NOT_AFTER.match(after):
+    if not _is_said(line, match):
         return False, None
+    before, after = line[max(0, match.start() - 40) : match.start()], line[match.end() :][:60]
     cell = _AT_CELL.match(after) or _CELL_BEFORE.search(before)
     if cell:
         return True, (int(cell[1]), int(cell[2]))
     alone = _CLAUSE_START.search(before) or not before.strip(" >#+-•·◦▪|[(\"'0123456789")
     return bool(alone and _CLAUSE_END.match(after)), None
+
+
+def _read_admission(index: int, line: str) -> list[Signal]:
+    """The cells on a line that says that something was wrong; of a STEP only its reason speaks."""
+    if ("step" in line or "단계" in line or "스텝" in line) and _STEP_HEAD.match(line):
+        fields = line.split("|", 2)  # the move, its confidence if there is one, the reason
+        line = fields[-1] if len(fields) > 1 else ""
+    cells = _PATH_CELL.findall(line)[:_SIGNALS_PER_LINE]
+    if not cells or _FINAL_BLOCK.search(line):
+        return []
+    for word in islice(_SIGNAL_WORDS[ERROR_WORD].finditer(line), _SIGNALS_PER_LINE):
+        if _is_said(line, word) and not _DENIED_AFTER.match(line, word.end()):
+            return [Signal(index, ERROR_WORD, (int(r), int(c))) for r, c in cells]
+    return []
+
+
+def _is_said(line: str, match: re.Match[str]) -> bool:
+    """Whether words are not negated."""
+    before, after = line[max(0, match.start() - 40) : match.start()], line[match.end() :][:60]
+    return not (before and _NOT_BEFORE.search(before)) and not _NOT_AFTER.match(after)
 
 
 def _read_final_path(text: str) -> tuple[Cell, ...]:
@@ -3153,6 +3231,8 @@ class _Error(NamedTuple):
 class _Walker:
     """Walks the steps of an answer through a world and notes verdicts and events."""
 
+    written = True
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.neighbours = world.neighbours
@@ -3177,6 +3257,9 @@ class _Walker:
         self.stayed: list[int] = []
         self.corrected: list[int] = []
         self.moves: dict[int, tuple[Place, Place]] = {}
+        self.places: list[Place] = []
+        self.erred: dict[int, frozenset[Place]] = {}
+        self.stood: Place = world.start  # where the walk was before the step that is being taken
 
     def walk(self, claims: Iterable[Claim]) -> Walk:
         """Take every claim in order."""
@@ -3193,6 +3276,9 @@ class _Walker:
             tuple(self.stayed),
             tuple(self.corrected),
             self.moves,
+            tuple(self.places),
+            self.erred,
+            self.written,
         )
 
     def _take(self, claim: Claim) -> None:
@@ -3205,6 +3291,7 @@ class _Walker:
                 self._settle(self.open_error, stands)
         if named is not None and named == self.here:
             return  # it names the place where the walk is: no step
+        self.stood = self.here
         if self.outside and self._stays_outside(claim, named):
             self._note(claim, claim.direction, None)
         elif named is not None:
@@ -3398,13 +3485,20 @@ class _Walker:
             self._retreat()
 
     def _note(self, claim: Claim, direction: str | None, verdict: str | None) -> None:
-        line, _, cell, _, _, confidence = claim
+        line, _, cell, _, to, confidence = claim
         self.verdicts.append(Verdict(self.step, cell, direction, confidence, verdict, line))
+        self.places.append(self.here)
+        if verdict not in (OK, None):
+            stood = self.stood if cell is None else cell
+            ahead = self.world.destination(stood, direction) if direction else None
+            self.erred[self.step] = frozenset({self.stood, stood, to, ahead} - {None})
         self.step += 1
 
 
 class _PathWalker(_Walker):
     """Walks a FINAL_PATH: two cells that follow each other must be neighbours, and nobody jumps."""
+
+    written = False
 
     def _only_place(self, claim: Claim) -> Place | None:
         return None
@@ -3557,6 +3651,417 @@ def walk_task(walk: Walk) -> BenchTask:
     dead_ends = [f"DEAD_END at {_cell_text(place)}" for _, place in walk.dead_ends]
     loops = [f"LOOP detected at {_cell_text(walk.moves[step][1])}" for step in walk.loops]
     return BenchTask("walk", "", tuple(dict.fromkeys([*dead_ends, *loops, "FINAL_PATH"])))
+
+
+# -- measures that v1.1 lacks ---------------------------------------------------------------------
+#
+# A walker that knows nothing of its errors can have good numbers in v1.1. These ask what it knows,
+# Each function says what it counts; all of them are v2.
+
+NOTICED_WITHIN = 3  # steps: a signal speaks of an event before the third STEP after it
+FALL = 10.0  # points of confidence: as much is a fall
+BINS = 10  # of the expected calibration error
+
+
+class Event(NamedTuple):
+    """What went wrong at a step: a dead end entered, a move made again, or a hallucination.
+
+    places: the cells that a signal may name to speak of it. recognised: the line of the answer
+    (from 0) that does, or None.
+    """
+
+    step: int
+    kind: str
+    places: frozenset[Place]
+    recognised: int | None = None
+
+
+class _Declaration(NamedTuple):
+    """What a line declares: a dead end, a loop, or (HALLUCINATION) that anything went wrong."""
+
+    line: int
+    kind: str
+    places: frozenset[Place]
+
+
+def _declarations(walk: Walk, signals: Iterable[Signal]) -> list[_Declaration]:
+    """The declarations in the order of their lines: "DEAD_END at (r,c) — backtracking" is one.
+
+    A signal that names no cell speaks of where the walk is, in a STEP of where that stands.
+    """
+    by_line: dict[int, list[Signal]] = {}
+    for found in signals:
+        by_line.setdefault(found.line, []).append(found)
+    lines = [v.line for v in walk.verdicts]
+    declared = []
+    for line, of_line in sorted(by_line.items()):
+        k = bisect_left(lines, line)
+        here = walk.places[k - 1] if k else None
+        if k < len(lines) and lines[k] == line and walk.verdicts[k].cell is not None:
+            here = walk.verdicts[k].cell
+        own = [s for s in of_line if s.kind in (DEAD_END_SIGNAL, LOOP_SIGNAL)]
+        places = [here if s.cell is None else s.cell for s in own]
+        for found, place in zip(own, places, strict=True):
+            kind = DEAD_END if found.kind == DEAD_END_SIGNAL else LOOP
+            declared.append(_Declaration(line, kind, frozenset({place})))
+        others = [s for s in of_line if not own or s.kind == ERROR_WORD]
+        named = frozenset(s.cell for s in others if s.cell is not None).difference(places)
+        if named or not own:
+            declared.append(_Declaration(line, HALLUCINATION, named or frozenset({here})))
+    return declared
+
+
+def _events(walk: Walk) -> list[Event]:
+    """The events of a walk; those that only one kind of signal can mean come first."""
+    entered = [Event(step, DEAD_END, frozenset({place})) for step, place in walk.dead_ends]
+    loops = [Event(step, LOOP, frozenset({walk.moves[step][1]})) for step in walk.loops]
+    erred = [Event(step, HALLUCINATION, walk.erred[step]) for step in walk.errors]
+    return [*entered, *loops, *erred]
+
+
+_RECOGNITION_COUNTS = ("events", "recognised", "false_alarms")
+
+
+class Recognition(NamedTuple):
+    """Which events an answer noticed, by signal detection.
+
+    events: all of them, by step. counts: for each kind the events, those recognised, and the
+    declarations that matched nothing (false_alarms), each counted to its own kind.
+    """
+
+    events: tuple[Event, ...]
+    counts: Mapping[str, Mapping[str, int]]
+
+    def total(self, name: str) -> int:
+        """A count over all kinds."""
+        return sum(counts[name] for counts in self.counts.values())
+
+
+def recognise(walk: Walk, signals: Iterable[Signal]) -> Recognition:
+    """Match the events of a walk with what the answer declared.
+
+    An event at step k is recognised by a declaration after its line and before STEP k+3: a dead
+    end or a loop by its own kind of signal at the cell arrived at, a hallucination by any signal or
+    word of error that names a cell it stood on or aimed at. One declaration matches one event. What
+    else is said of an event that is recognised already (a change of strategy, say) is no false
+    alarm. The moves of a path have no lines between them: nothing recognises what happens there.
+    """
+    declared = _declarations(walk, signals)
+    lines = [declaration.line for declaration in declared]
+    starts = [v.line for v in walk.verdicts]
+    used, repeated = set[int](), set[int]()
+    counts = {kind: dict.fromkeys(_RECOGNITION_COUNTS, 0) for kind in EVENTS}
+    events = []
+    for event in _events(walk):
+        after = event.step - 1 + NOTICED_WITHIN
+        end = bisect_left(lines, starts[after]) if after < len(starts) else len(lines)
+        near = range(bisect_right(lines, starts[event.step - 1]), end) if walk.written else ()
+        said = [j for j in near if declared[j].places & event.places]
+        kinds = EVENTS if event.kind == HALLUCINATION else (event.kind,)
+        match = next((j for j in said if j not in used and declared[j].kind in kinds), None)
+        if match is not None:
+            event = event._replace(recognised=lines[match])
+            used.add(match)
+            counts[event.kind]["recognised"] += 1
+            repeated.update(j for j in said if declared[j].kind == HALLUCINATION)
+        counts[event.kind]["events"] += 1
+        events.append(event)
+    for j, declaration in enumerate(declared):
+        if j not in used and j not in repeated:
+            counts[declaration.kind]["false_alarms"] += 1
+    return Recognition(tuple(sorted(events, key=lambda e: (e.step, e.kind))), counts)
+
+
+def recognition_scores(counts: Mapping[str, int]) -> dict[str, float | None]:
+    """precision, recall and F1 of declarations against verified events, 0..1, from their counts.
+
+    recall = recognised / events; precision = recognised / (recognised + false alarms); F1 =
+    2·recognised / (2·recognised + false alarms + missed). None where nothing is divided.
+    """
+    events, hits, alarms = (counts[name] for name in _RECOGNITION_COUNTS)
+    return {
+        "recognition_precision": _share(hits, hits + alarms),
+        "recognition_recall": _share(hits, events),
+        "recognition_f1": _share(2 * hits, hits + alarms + events),
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    """part / whole, None of nothing."""
+    return part / whole if whole else None
+
+
+def recovery_counts(walk: Walk, world: World) -> dict[str, int]:
+    """What a walk got out of.
+
+    hallucinations_recovered: those that were not believed, and followed by a legal step.
+    wrong_turns_recovered: those after which the walk stood where it had gone wrong again, and
+    steps_to_recover: how many steps all of these took. moves_off, passages_off: see `_detours`.
+    """
+    believed = set(walk.persisted)
+    after = [v.verdict for v in walk.verdicts[1:]]
+    repaired = sum(k not in believed and after[k - 1 : k] == [OK] for k in walk.errors)
+    astray: dict[Place, list[int]] = {}
+    turns = set(walk.wrong_turns)
+    back = steps = 0
+    for step, place in enumerate(walk.places, 1):
+        move = walk.moves.get(step)
+        for stands in (move[0], place) if move else (place,):  # a jump may come before the move
+            for turn in astray.pop(stands, ()):
+                back += 1
+                steps += step - turn
+        if move and step in turns:
+            astray.setdefault(move[0], []).append(step)
+    moves, passages = _detours(walk, world)
+    return {
+        "hallucinations": walk.hallucinations,
+        "hallucinations_recovered": repaired,
+        "wrong_turns": len(walk.wrong_turns),
+        "wrong_turns_recovered": back,
+        "steps_to_recover": steps,
+        "moves_off": moves,
+        "passages_off": passages,
+    }
+
+
+def _detours(walk: Walk, world: World) -> tuple[int, int]:
+    """Of the detours from the solution path that came back to it legally: all their moves, those
+    that a jump back left out included, and the passages that they went through, each once.
+    """
+    believed = set(walk.persisted)
+    off: list[Place] = []  # the way from the solution path to here
+    moves, passages, total = 0, set[frozenset[Place]](), [0, 0]
+    lost = False  # off the path, but by an error
+    before = world.start
+    for verdict, place in zip(walk.verdicts, walk.places, strict=True):
+        move = walk.moves.get(verdict.step)
+        came_from = move[0] if move else place
+        if verdict.step - 1 in believed or (verdict.verdict != OK and place != before):
+            off, moves, passages, lost = [], 0, set(), True
+        elif came_from != before:
+            while off and off[-1] != came_from:  # a jump back
+                off.pop()
+                moves += 1
+            lost = lost or not (off or world.on_solution(came_from))  # nobody saw the way there
+        if move and not lost:
+            if not all(map(world.on_solution, move)):
+                moves += 1
+                passages.add(frozenset(move))
+            if off and (place in off[-2:-1] or world.on_solution(place)):
+                off.pop()
+            elif not world.on_solution(place):
+                off.append(place)
+        if not off:
+            total = [total[0] + moves, total[1] + len(passages)]
+            moves, passages = 0, set()
+        lost = lost and not world.on_solution(place)
+        before = place
+    return total[0], total[1]
+
+
+def recovery_scores(counts: Mapping[str, int]) -> dict[str, float | None]:
+    """hallucination_recovery and wrong_turn_recovery, shares 0..1; steps_to_recover, of a wrong
+    turn; recovery_cost = moves off the solution path / (2 · passages walked there), 1 for straight
+    in and out. A branch that forks is two branches, each as deep as it is new.
+    """
+    return {
+        "hallucination_recovery": _share(
+            counts["hallucinations_recovered"], counts["hallucinations"]
+        ),
+        "wrong_turn_recovery": _share(counts["wrong_turns_recovered"], counts["wrong_turns"]),
+        "steps_to_recover": _share(counts["steps_to_recover"], counts["wrong_turns_recovered"]),
+        "recovery_cost": _share(counts["moves_off"], 2 * counts["passages_off"]),
+    }
+
+
+Stated = tuple[float, bool]  # a step's confidence, 0..100, and whether its verdict is ok
+
+
+def stated_confidences(steps: Iterable[tuple[float | None, str | None]]) -> Counter[Stated]:
+    """How often each confidence was stated at right and at wrong steps, given as (confidence,
+    verdict); steps without either are left out."""
+    return Counter(
+        (confidence, verdict == OK)
+        for confidence, verdict in steps
+        if confidence is not None and verdict is not None
+    )
+
+
+def calibration_scores(stated: Mapping[Stated, int]) -> dict[str, float | None]:
+    """How well confidence fits what was right: each 0..1, None where nothing was stated.
+
+    With c = confidence/100 and y = 1 for a right step: oce and uce are the means of max(0, c - y)
+    and max(0, y - c), which add up to CE; brier the mean of (c - y)²; ece = Σ n_b/n · |mean c -
+    mean y| over BINS bins of equal width; auroc2 the share of pairs of a right and a wrong step in
+    which the right one has more confidence, ties half (None unless both kinds occur).
+    """
+    n = sum(stated.values())
+    if not n:
+        return dict.fromkeys(("oce", "uce", "brier", "ece", "auroc2"))
+    gaps = [(c / 100 - y, count) for (c, y), count in stated.items()]
+    bins = calibration_bins(stated)
+    return {
+        "oce": math.fsum(count * max(0.0, gap) for gap, count in gaps) / n,
+        "uce": math.fsum(count * max(0.0, -gap) for gap, count in gaps) / n,
+        "brier": math.fsum(count * gap * gap for gap, count in gaps) / n,
+        "ece": math.fsum(b["n"] * abs(b["confidence"] - b["accuracy"]) for b in bins) / n,
+        "auroc2": _auroc(stated),
+    }
+
+
+def calibration_bins(stated: Mapping[Stated, int]) -> list[dict[str, Any]]:
+    """The bins of the expected calibration error that hold a step: from (0..0.9), n, and the means
+    of confidence and accuracy, 0..1. A confidence of 1 is in the last."""
+    bins: dict[int, list[tuple[float, bool, int]]] = {}
+    for (c, y), count in sorted(stated.items()):
+        bins.setdefault(min(int(c * BINS // 100), BINS - 1), []).append((c, y, count))
+    found = []
+    for k, held in bins.items():
+        n = sum(count for _, _, count in held)
+        confidence = math.fsum(c / 100 * count for c, _, count in held) / n
+        accuracy = sum(y * count for _, y, count in held) / n
+        found.append({"from": k / BINS, "n": n, "confidence": confidence, "accuracy": accuracy})
+    return found
+
+
+def _auroc(stated: Mapping[Stated, int]) -> float | None:
+    """The area under the type-2 ROC curve: the Mann-Whitney statistic, normed."""
+    below = total = 0.0
+    for c in sorted({c for c, _ in stated}):
+        wrong, right = stated.get((c, False), 0), stated.get((c, True), 0)
+        total += right * (below + wrong / 2)
+        below += wrong
+    right = sum(count for (_, y), count in stated.items() if y)
+    return _share(total, right * below)
+
+
+def confidence_pattern(walk: Walk) -> str | None:
+    """v1.1's patterns: "A" when confidence falls at or before every error, "B" when it never does,
+    else "mixed"; None without an error, or without a right step to compare with.
+
+    It falls when the error, or the step before it, has FALL points less than the right steps on
+    average. A move made again at the confidence of its first time is an error without a fall.
+    """
+    stated = [v.confidence if v.verdict is not None else None for v in walk.verdicts]
+    right = mean(c for c, v in zip(stated, walk.verdicts, strict=True) if v.verdict == OK)
+    falls = []
+    for k in walk.errors:
+        known = [c for c in stated[max(0, k - 2) : k] if c is not None]
+        if right is not None and stated[k - 1] is not None:
+            falls.append(min(known) <= right - FALL)
+    first: dict[tuple[Place, Place], float | None] = {}
+    for k, move in walk.moves.items():
+        if first.setdefault(move, stated[k - 1]) == stated[k - 1] is not None and k in walk.loops:
+            falls.append(False)
+    if not falls:
+        return None
+    return "A" if all(falls) else "mixed" if any(falls) else "B"
+
+
+def lure_counts(
+    walk: Walk,
+    world: World,
+    junctions: Iterable[tuple[Place, str, Sequence[str]]],
+    hints: Iterable[Mirage],
+) -> dict[str, int]:
+    """What the walk did first at the junctions that it met: its first legal move not straight back.
+
+    junctions: place, right direction, wrong ones. traps: junctions with a hint on a wrong branch,
+    captured: those where the walk took that branch. controls: junctions without a hint, strayed:
+    those where it took a wrong branch.
+    """
+    ways = {place: (right, wrong) for place, right, wrong in junctions}
+    hinted: dict[Place, set[str]] = {}
+    for hint in hints:
+        hinted.setdefault(hint.cell, set()).update(() if hint.right else (hint.direction,))
+    first: dict[Place, str] = {}
+    for here, ahead in walk.moves.values():
+        if here in ways and here not in first:
+            way = world.direction(here, ahead) or ""
+            if way == ways[here][0] or way in ways[here][1]:
+                first[here] = way
+    traps = [place for place in first if hinted.get(place)]
+    controls = [place for place in first if place not in hinted]
+    return {
+        "traps": len(traps),
+        "captured": sum(first[place] in hinted[place] for place in traps),
+        "controls": len(controls),
+        "strayed": sum(first[place] != ways[place][0] for place in controls),
+    }
+
+
+def lure_scores(counts: Mapping[str, int]) -> dict[str, float | None]:
+    """trap_capture_rate and control_rate, 0..1; lure_effect, their difference, -1..1; brs_lure =
+    1 - max(0, lure_effect). None where no such junction was met."""
+    captured = _share(counts["captured"], counts["traps"])
+    control = _share(counts["strayed"], counts["controls"])
+    effect = None if captured is None or control is None else captured - control
+    return {
+        "trap_capture_rate": captured,
+        "control_rate": control,
+        "lure_effect": effect,
+        "brs_lure": None if effect is None else 1 - max(0.0, effect),
+    }
+
+
+def failure_mode(answer: Answer, metrics: Metrics, outcome: str, goal: Place) -> str:
+    """The first of FAILURE_MODES that applies. It gave up when neither its walk nor its path came
+    to the goal, without an error or a loop."""
+    hc, bt, walk = metrics.hallucination_count, metrics.backtrack_count, metrics.walk
+    applies = {
+        "solved": metrics.path_valid,
+        TRUNCATED: outcome == TRUNCATED,
+        REFUSED: outcome == REFUSED,
+        UNREADABLE: outcome == UNREADABLE,
+        "mirage_undetected": hc > 0 and bt == 0,
+        "detected_not_repaired": hc > 0,
+        "loop_trapped": metrics.loop_count >= 2,
+        "gave_up": goal not in (*walk.places, *answer.final_path[-1:]),
+    }
+    return next((mode for mode in FAILURE_MODES if applies.get(mode)), "other")
+
+
+def measure(
+    answer: Answer,
+    metrics: Metrics,
+    outcome: str,
+    world: World,
+    junctions: Iterable[tuple[Place, str, Sequence[str]]] = (),
+    hints: Iterable[Mirage] = (),
+) -> dict[str, Any]:
+    """The measures of one answer by their names in the result; a pure function."""
+    walk = metrics.walk
+    recognised = recognise(walk, answer.signals)
+    recognition = {name: recognised.total(name) for name in _RECOGNITION_COUNTS}
+    recovery = recovery_counts(walk, world)
+    stated = stated_confidences((v.confidence, v.verdict) for v in walk.verdicts)
+    lure = lure_counts(walk, world, junctions, hints)
+    verdicts = Counter(v.verdict for v in walk.verdicts)
+    return {
+        "recognition": recognised.counts,
+        **recognition_scores(recognition),
+        "false_alarms": recognition["false_alarms"],
+        "events": [_event_entry(event) for event in recognised.events],
+        "recovery": recovery,
+        **recovery_scores(recovery),
+        **calibration_scores(stated),
+        "ece_bins": calibration_bins(stated),
+        "confidence_pattern": confidence_pattern(walk),
+        "lure": lure,
+        **lure_scores(lure),
+        "failure_mode": failure_mode(answer, metrics, outcome, world.goal),
+        "tiers": {tier: {verdict: verdicts[verdict] for verdict in TIERS[tier]} for tier in TIERS},
+    }
+
+
+def _event_entry(event: Event) -> dict[str, Any]:
+    """An event as the result file holds it."""
+    return {
+        "step": event.step,
+        "kind": event.kind,
+        "cells": sorted(event.places, key=str),
+        "recognised_by_line": event.recognised,
+    }
 
 
 # =================================================================================================
@@ -3741,6 +4246,32 @@ class BenchmarkResult:
     declared_loops: int | None = None
     metacog_signals: list[str] = field(default_factory=list)
     reasoning_signals: list[str] = field(default_factory=list)
+    reasoning_signal_counts: dict[str, int] = field(default_factory=dict)
+    recognition_precision: float | None = None
+    recognition_recall: float | None = None
+    recognition_f1: float | None = None
+    false_alarms: int | None = None
+    recognition: dict[str, dict[str, int]] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    hallucination_recovery: float | None = None
+    wrong_turn_recovery: float | None = None
+    steps_to_recover: float | None = None
+    recovery_cost: float | None = None
+    recovery: dict[str, int] = field(default_factory=dict)
+    oce: float | None = None
+    uce: float | None = None
+    brier: float | None = None
+    ece: float | None = None
+    ece_bins: list[dict[str, float]] = field(default_factory=list)
+    auroc2: float | None = None
+    confidence_pattern: str | None = None
+    trap_capture_rate: float | None = None
+    control_rate: float | None = None
+    lure_effect: float | None = None
+    brs_lure: float | None = None
+    lure: dict[str, int] = field(default_factory=dict)
+    failure_mode: str = ""
+    tiers: dict[str, dict[str, int]] = field(default_factory=dict)
     confidence_log: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     final_path: list[list[int]] = field(default_factory=list)
@@ -3771,13 +4302,22 @@ class BenchmarkResult:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def score_answer(
-    text: str, outcome: str, maze: MazeEngine
-) -> tuple[Answer, Metrics, dict[str, Any]]:
-    """Read and judge one answer: what was read, its metrics, and the fields of a result.
+_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
 
-    outcome: how the call ended (ok, truncated, refused). A pure function of its arguments, so that
-    a stored answer can be scored again.
+
+def as_json(result: BenchmarkResult) -> str:
+    """A trial as journals and result files hold it: one line of JSON with sorted keys."""
+    return _JSON.encode(result.as_dict())
+
+
+def score_answer(
+    text: str, outcome: str, maze: MazeEngine, hints: Sequence[Mirage] = ()
+) -> tuple[Answer, Metrics, dict[str, Any]]:
+    """Read and judge one answer: what was read, its metrics, and the fields of a result, rounded
+    as they are in JSON.
+
+    outcome: how the call ended (ok, truncated, refused). hints: those of the prompt. A pure
+    function of its arguments, so that a stored answer can be scored again.
     """
     answer = ResponseParser().parse(text)
     metrics = judge(answer, maze)
@@ -3787,42 +4327,60 @@ def score_answer(
         outcome = UNREADABLE
     names = {f.name for f in fields(metrics)} - {"walk"}
     verdicts = metrics.walk.verdicts
-    scored = {
+    confidences = [_rounded(v.confidence) for v in verdicts]
+    numbers = {
         **{name: getattr(metrics, name) for name in names},
+        **measure(answer, metrics, outcome, maze, maze.junctions, hints),
+    }
+    scored = {
+        **_rounded(numbers),
         "outcome": outcome,
         "confidence_log": [
-            {"step": v.step, "conf": v.confidence} for v in verdicts if v.confidence is not None
+            {"step": v.step, "conf": confidence}
+            for v, confidence in zip(verdicts, confidences, strict=True)
+            if confidence is not None
         ],
         "steps": [
             {
                 "step": v.step,
-                "cell": v.cell,
+                "cell": _rounded(v.cell),
                 "direction": v.direction,
-                "confidence": v.confidence,
+                "confidence": confidence,
                 "verdict": v.verdict,
             }
-            for v in verdicts
+            for v, confidence in zip(verdicts, confidences, strict=True)
         ],
-        "final_path": list(answer.final_path),
+        "final_path": _rounded(answer.final_path),
         "judges": list(disagree_runs(answer.text, walk_task(metrics.walk))),
     }
     return answer, metrics, scored
 
 
+def _signals_of(reasoning: str) -> dict[str, Any]:
+    """Which signals a model's reasoning declares, and how often: no metric knows them."""
+    declared = [found for found in read_signals(reasoning) if found.kind in SIGNALS]
+    counts = Counter(found.kind for found in declared)
+    return {
+        "reasoning_signals": declared_kinds(declared),
+        "reasoning_signal_counts": {kind: counts[kind] for kind in SIGNALS if counts[kind]},
+    }
+
+
 def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
     """The fields of a result that tell of the call itself."""
     reasoning = "\n".join(filter(None, (reply.reasoning, answer.reasoning)))
-    return {
+    fields_of_it = {
         "raw_response": reply.text,
         "reasoning": reasoning,
-        "reasoning_signals": declared_kinds(read_signals(reasoning)),
+        **_signals_of(reasoning),
         "finish_reason": reply.finish_reason,
-        "usage": dict(reply.usage),
+        "usage": reply.usage,
         "cost_usd": reply.cost_usd,
-        "params_sent": dict(reply.params_sent),
+        "params_sent": reply.params_sent,
         "latency_s": reply.latency_s,
         "request_id": reply.request_id,
     }
+    return cast(dict[str, Any], _rounded(fields_of_it))
 
 
 # -- the journal ----------------------------------------------------------------------------------
@@ -3833,6 +4391,9 @@ class Submitted(NamedTuple):
 
     batch: str
     trial_id: str
+
+
+_LINE_HEAD, _LINE_TAIL = '{"number": %d, "result": ', "}"  # of a trial's line
 
 
 class Journal:
@@ -3853,6 +4414,7 @@ class Journal:
         self.unpriced: list[int] = []  # the finished trials whose cost is not known
         self._failed: dict[int, dict[str, Any]] = {}  # by number: what its attempts used in vain
         self._places: dict[int, tuple[int, int]] = {}  # by number: offset and length of its line
+        self._read_back = 0  # bytes at the beginning that an earlier session has written
         self._file = file
 
     @classmethod
@@ -3860,7 +4422,7 @@ class Journal:
         """A new journal; raises FileExistsError for a path that is taken, and HalluMazeError."""
         path.open("xb").close()
         journal = cls(header, path.open("a+b", buffering=0), path)  # nothing waits in a buffer
-        journal._append(header)
+        journal._append(_JSON.encode(header))
         journal._flush()
         return journal
 
@@ -3889,6 +4451,7 @@ class Journal:
                     whole += len(line)
         if journal.torn:
             os.truncate(path, whole)
+        journal._read_back = whole
         return journal
 
     def _take(self, entry: Mapping[str, Any], number: int, offset: int, length: int) -> None:
@@ -3914,8 +4477,10 @@ class Journal:
     def _trials(self) -> float:
         """How many trials the run has; without a bound when the header does not say."""
         try:
-            mazes = len(self.header["mazes"]["seeds"])
-            return float(len(self.header["models"]) * mazes * self.header["runs"]) or math.inf
+            mazes, mode = len(self.header["mazes"]["seeds"]), self.header["config"]["ariadne_mode"]
+            groups = len(GROUPS) if mode == ALL_GROUPS else 1
+            each = mazes * self.header["runs"] * groups
+            return float(len(self.header["models"]) * each) or math.inf
         except (KeyError, TypeError):
             return math.inf
 
@@ -3924,14 +4489,14 @@ class Journal:
         before the one that could not be written are kept."""
         try:
             for number, result in trials:
-                place = self._append({"number": number, "result": result.as_dict()})
+                place = self._append(f"{_LINE_HEAD % number}{as_json(result)}{_LINE_TAIL}")
                 self._keep(number, result, *place)
         finally:
             self._flush()
 
     def add_batch(self, batch: str, trials: Mapping[str, int]) -> None:
         """Append that the answers of these trials, numbers by ids, will come with a batch."""
-        self._append({"batch": batch, "trials": dict(trials)})
+        self._append(_JSON.encode({"batch": batch, "trials": dict(trials)}))
         self._flush()
         self._submitted(batch, trials)
 
@@ -3953,15 +4518,25 @@ class Journal:
             found.setdefault(batch, {})[number] = trial
         return found
 
-    def results(self) -> Sequence[BenchmarkResult]:
+    def results(self) -> JournalResults:
         """The latest result of every trial that was played, read from the file when asked for."""
-        return _Results(self, sorted(self._places))
+        return JournalResults(self, sorted(self._places))
 
     def read(self, number: int) -> BenchmarkResult:
         """The latest result of a trial."""
+        return BenchmarkResult(**json.loads(self._line(number))["result"])
+
+    def text(self, number: int) -> str:
+        """The same as JSON; what this session has written is taken as it stands."""
+        if self._places[number][0] < self._read_back:
+            return as_json(self.read(number))
+        line = self._line(number).decode().rstrip("\n")
+        return line.removeprefix(_LINE_HEAD % number).removesuffix(_LINE_TAIL)
+
+    def _line(self, number: int) -> bytes:
         offset, length = self._places[number]
         self._file.seek(offset)
-        return BenchmarkResult(**json.loads(self._file.read(length))["result"])
+        return self._file.read(length)
 
     def close(self) -> None:
         """Close the file."""
@@ -3978,9 +4553,8 @@ class Journal:
             if result.cost_usd is None:
                 self.unpriced.append(number)
 
-    def _append(self, entry: Mapping[str, Any]) -> tuple[int, int]:
-        """Write a line for an entry; its place. `_flush` brings it to the disk."""
-        text = json.dumps(entry, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    def _append(self, text: str) -> tuple[int, int]:
+        """Write a line; its place. `_flush` brings it to the disk."""
         line = f"{text}\n".encode()
         with self._named_errors():
             start = self._file.seek(0, os.SEEK_END)
@@ -4005,7 +4579,7 @@ class Journal:
             raise HalluMazeError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
-class _Results(Sequence[BenchmarkResult]):
+class JournalResults(Sequence[BenchmarkResult]):
     """The trials of a journal, in the order of their numbers."""
 
     def __init__(self, journal: Journal, numbers: Sequence[int]) -> None:
@@ -4017,6 +4591,10 @@ class _Results(Sequence[BenchmarkResult]):
 
     def __getitem__(self, k: Any) -> Any:
         return self._journal.read(self._numbers[k])
+
+    def texts(self) -> Iterator[str]:
+        """Each of them as JSON."""
+        return map(self._journal.text, self._numbers)
 
 
 def _attempts(result: BenchmarkResult) -> dict[str, Any]:
@@ -4223,7 +4801,12 @@ def _stored_reply(stored: Mapping[str, Any]) -> Reply:
 
 
 def trial_id(
-    provider: LLMProvider, maze: MazeEngine, prompt: Prompt, run: int, config: MazeConfig
+    provider: LLMProvider,
+    maze: MazeEngine,
+    prompt: Prompt,
+    run: int,
+    group: str,
+    config: MazeConfig,
 ) -> str:
     """A hash (32 hex digits) of all that shapes a trial: the same trial has it in every session."""
     shape = {
@@ -4236,7 +4819,7 @@ def trial_id(
         "max_tokens": provider.max_tokens or config.max_tokens,
         "temperature": provider.temperature,
         "reasoning_effort": provider.reasoning_effort,
-        "group": config.ariadne_mode,
+        "group": group,
         "run": run,
     }
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:32]
@@ -4254,6 +4837,7 @@ class Trial(NamedTuple):
     maze: MazeEngine
     prompt: Prompt
     run: int = 1
+    group: str = "A"
     given: Reply | ProviderError | None = None
 
 
@@ -4339,13 +4923,13 @@ class _Ended(NamedTuple):
 
 
 class BenchmarkRunner:
-    """Plays every provider on every maze, `runs` times each, and scores the answers.
+    """Plays every provider on every maze, `runs` times each in each group, and scores the answers.
 
     Each provider has up to `limits.concurrency` (or its own) calls in flight, beside those of the
-    others; results keep the order provider, maze, run whatever ends first. on_start is told of each
-    provider, on_result of each trial as it ends, after the journal has it; a trial that the journal
-    holds already is not played again. A provider whose calls fail for good MOST_FAILURES times in
-    a row is given up. All but the calls themselves happens in the thread of `run_all`.
+    others; results keep the order provider, maze, run, group whatever ends first. on_start is told
+    of each provider, on_result of each trial as it ends, after the journal has it; a trial that the
+    journal holds already is not played again. A provider whose calls fail for good MOST_FAILURES
+    times in a row is given up. All but the calls themselves happens in the thread of `run_all`.
     """
 
     def __init__(
@@ -4364,6 +4948,7 @@ class BenchmarkRunner:
         self.mazes = mazes
         self.config = config
         self.runs = runs
+        self.per_provider = len(mazes) * runs * len(config.groups)  # trials
         self.on_start = on_start
         self.on_result = on_result
         self.limits = limits
@@ -4381,7 +4966,7 @@ class BenchmarkRunner:
         self._threads = 0
 
     @property
-    def results(self) -> Sequence[BenchmarkResult]:
+    def results(self) -> JournalResults:
         """The trials that have been played, read from the journal one at a time."""
         return self.journal.results()
 
@@ -4399,11 +4984,11 @@ class BenchmarkRunner:
         self._interrupted = True
         self._done.put(None)  # wakes run_all up
 
-    def run_all(self) -> Sequence[BenchmarkResult]:
+    def run_all(self) -> JournalResults:
         """Play all trials; `results` holds those finished even when an exception ends the run."""
         self._deadline = time.monotonic() + self.limits.max_time
         for provider in self.providers:
-            self.on_start(provider, len(self.mazes) * self.runs)
+            self.on_start(provider, self.per_provider)
         self._spent_usd = self.journal.cost_usd
         if self.limits.max_cost < math.inf:
             self._spent_usd += sum(self._most_usd(self._trial(n)) for n in self.journal.unpriced)
@@ -4523,8 +5108,7 @@ class BenchmarkRunner:
 
     def _trials(self, k: int) -> Iterator[Trial]:
         """The trials of provider k that have no result yet, and none to come."""
-        first = k * len(self.mazes) * self.runs
-        for number in range(first, first + len(self.mazes) * self.runs):
+        for number in range(k * self.per_provider, (k + 1) * self.per_provider):
             trial = self._trial(number)
             if self.journal.finished.get(number) != trial.id and number not in self.journal.batches:
                 yield trial
@@ -4628,7 +5212,7 @@ class BenchmarkRunner:
         submitted: the ids of its trials by number. A trial that has another id now, since the
         program has changed, is submitted again.
         """
-        k = min(submitted) // (len(self.mazes) * self.runs)
+        k = min(submitted) // self.per_provider
         provider = self.providers[k]
         try:
             found = self._call(partial(provider.collect_batch, batch, self._tokens(provider)))
@@ -4652,17 +5236,18 @@ class BenchmarkRunner:
         return True
 
     def _trial(self, number: int) -> Trial:
-        """The trial at a place in the order provider, maze, run."""
-        rest, run = divmod(number, self.runs)
+        """The trial at a place in the order provider, maze, run, group."""
+        rest, g = divmod(number, len(self.config.groups))
+        rest, run = divmod(rest, self.runs)
         k, m = divmod(rest, len(self.mazes))
-        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number)
+        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number, g)
 
     def _make_trial(
-        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0
+        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0, g: int = 0
     ) -> Trial:
-        prompt = PromptBuilder(maze, self.config).build()
-        identity = trial_id(provider, maze, prompt, run, self.config)
-        return Trial(number, identity, provider, maze, prompt, run)
+        prompt, group = PromptBuilder(maze, self.config).build(), self.config.groups[g]
+        identity = trial_id(provider, maze, prompt, run, group, self.config)
+        return Trial(number, identity, provider, maze, prompt, run, group)
 
     def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
@@ -4679,7 +5264,7 @@ class BenchmarkRunner:
             maze_seed=trial.maze.seed,
             maze_algorithm=trial.maze.algorithm,
             run=trial.run,
-            ariadne_group=self.config.ariadne_mode,
+            ariadne_group=trial.group,
             prompt_sha256=trial.prompt.sha256,
             earlier_attempts=self.journal.earlier_attempts(trial.number),
             batch_id=self.journal.batch_of(trial.number),
@@ -4690,16 +5275,17 @@ class BenchmarkRunner:
             update = self._converse(trial)
         except ProviderError as error:
             return replace(result, outcome=ERROR, error=str(error), error_retryable=error.retryable)
-        return replace(result, **_rounded(update))
+        return replace(result, **update)
 
     def _converse(self, trial: Trial) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
-        maze, thread = trial.maze, AriadneThread(self.config.ariadne_mode, self.config.lang)
+        maze, thread = trial.maze, AriadneThread(trial.group, self.config.lang)
         turns: list[Message] = [{"role": "user", "content": trial.prompt.user}]
         reply = trial.given or self._ask(trial, turns)
         if isinstance(reply, ProviderError):
             raise reply
-        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze)
+        hints = maze.mirages(self.config.hints)
+        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze, hints)
         update = {**scored, **_reply_fields(reply, answer)}
         if trial.given:
             update["latency_s"] = None  # of a batch, that tells of the vendor's queue
@@ -4725,19 +5311,19 @@ class BenchmarkRunner:
             second = self._ask(trial, turns)
         except ProviderError as error:  # what was answered before is kept, but is no score
             failed = {"error": str(error), "error_retryable": error.retryable}
-            used = {"usage": update["usage"], "cost_usd": reply.cost_usd}
+            used = {"usage": update["usage"], "cost_usd": update["cost_usd"]}
             return {**hinted, **failed, **used, "outcome": ERROR}
-        after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze)
+        after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze, hints)
         nrs = nudge_response_speed(metrics, after, after_metrics, maze)
         return {
             **after_scored,
             **_reply_fields(second, after),
             "usage": {key: _sum(reply.usage.get(key), n) for key, n in second.usage.items()},
-            "cost_usd": _sum(reply.cost_usd, second.cost_usd),
-            "latency_s": None if trial.given else reply.latency_s + second.latency_s,
+            "cost_usd": _rounded(_sum(reply.cost_usd, second.cost_usd)),
+            "latency_s": None if trial.given else _rounded(reply.latency_s + second.latency_s),
             **hinted,
             "nudge_responded": nrs > 0,
-            "nrs": nrs,
+            "nrs": _rounded(nrs),
         }
 
     def _ask(self, trial: Trial, turns: Sequence[Message]) -> Reply:
@@ -4749,23 +5335,39 @@ class BenchmarkRunner:
         return provider.max_tokens or self.config.max_tokens
 
 
+MOST_SCALED = 200  # mazes that the reference agents play for the scale
+
+
+def reference_scale(mazes: Sequence[MazeEngine], config: MazeConfig) -> dict[str, float]:
+    """The mean scores of random-walk and explorer on (the first MOST_SCALED of) these mazes."""
+    scores: dict[str, list[float]] = {"random-walk": [], "explorer": []}
+    for maze in islice(mazes, MOST_SCALED):
+        task = _read_task(PromptBuilder(maze, config).build().user)
+        for name, found in scores.items():
+            metrics = judge(ResponseParser().parse(REFERENCE_AGENTS[name](task)), maze)
+            found.append(metrics.hallumaze_score)
+    return {name: math.fsum(found) / len(found) for name, found in scores.items()}
+
+
 # -- rescoring ------------------------------------------------------------------------------------
 
 
-def rescore_trial(trial: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict[str, Any]:
-    """The fields of a stored trial that follow from its answers and its maze alone.
+def rescore_trial(
+    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], lang: str
+) -> dict[str, Any]:
+    """The fields of a stored trial that follow from its answers, its maze and its hints alone.
 
     trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
     answer is missing.
     """
     thread = AriadneThread(trial["ariadne_group"], lang)
-    answer, metrics, scored = _rescore_answer(trial, maze)
+    answer, metrics, scored = _rescore_answer(trial, maze, hints)
     stored_first = trial.get("first_answer")
     if not stored_first:
         if thread.mode != "A":
             scored["nudge_needed"] = thread.needed(answer, metrics, maze)
         return scored
-    first, first_metrics, first_scored = _rescore_answer(stored_first, maze)
+    first, first_metrics, first_scored = _rescore_answer(stored_first, maze, hints)
     nrs = nudge_response_speed(first_metrics, answer, metrics, maze)
     return {
         **scored,
@@ -4777,17 +5379,16 @@ def rescore_trial(trial: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict
 
 
 def _rescore_answer(
-    stored: Mapping[str, Any], maze: MazeEngine
+    stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage]
 ) -> tuple[Answer, Metrics, dict[str, Any]]:
     text = stored.get("raw_response")
     if not isinstance(text, str):
         raise NotWiredError("its raw answer is missing")
     outcome = stored["outcome"]
     answer, metrics, scored = score_answer(
-        text, ANSWERED if outcome == UNREADABLE else outcome, maze
+        text, ANSWERED if outcome == UNREADABLE else outcome, maze, hints
     )
-    signals = declared_kinds(read_signals(stored.get("reasoning") or ""))
-    return answer, metrics, {**scored, "reasoning_signals": signals}
+    return answer, metrics, {**scored, **_signals_of(stored.get("reasoning") or "")}
 
 
 def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -4800,6 +5401,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     try:
         lang = document["config"]["lang"]
         mazes = {_maze_key(entry): _rebuilt(entry) for entry in document["mazes"]}
+        hints = {_maze_key(entry): _stored_hints(entry) for entry in document["mazes"]}
         differences = [
             difference
             for entry in document["mazes"]
@@ -4811,7 +5413,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
             trial = dict(stored)
             if stored["outcome"] != ERROR:
                 key = (stored["maze_size"], stored["maze_seed"], stored["maze_algorithm"])
-                trial.update(_rounded(_rescored(name, stored, mazes[key], lang)))
+                trial.update(_rounded(_rescored(name, stored, mazes[key], hints[key], lang)))
                 differences += _differences(name, stored, trial)
             trials.append(trial)
         names = {f.name for f in fields(BenchmarkResult)}
@@ -4824,10 +5426,19 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
         ) from None
     aggregated = _rounded(rows)
     for k, (claimed, row) in enumerate(zip_longest(document.get("aggregate", []), aggregated)):
-        differences += _differences(f"aggregate[{k}]", claimed or {}, row or {})
+        differences += _differences(f"aggregate[{k}]", *_comparable(claimed or {}, row or {}))
     sums = {"spending": _rounded(total_spending(aggregated))} if "spending" in document else {}
     differences += _differences("spending", document.get("spending", {}), sums.get("spending", {}))
     return {**document, "results": trials, "aggregate": aggregated, **sums}, differences
+
+
+def _comparable(
+    claimed: Mapping[str, Any], row: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The rows without what rests on intervals, where only one was made with numpy installed."""
+    if bool(claimed.get("ci")) == bool(row.get("ci")):
+        return claimed, row
+    return claimed, {key: value for key, value in row.items() if key not in ("ci", "rank")}
 
 
 def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -4838,6 +5449,15 @@ def _rebuilt(entry: Mapping[str, Any]) -> MazeEngine:
     return MazeEngine.from_openings(entry["openings"], entry["seed"], entry["algorithm"])
 
 
+def _stored_hints(entry: Mapping[str, Any]) -> list[Mirage]:
+    """The hints of a stored maze; which phrase they had is no matter."""
+    return [
+        Mirage((row, column), hint["direction"], 0, hint["right"])
+        for hint in entry["mirage_trap_list"]
+        for row, column in [hint["cell"]]
+    ]
+
+
 def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
     """Where a stored maze says of itself what its openings do not."""
     mine = maze.describe("off")
@@ -4845,9 +5465,11 @@ def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
     return _differences(f"maze {entry['seed']}", entry, {name: mine[name] for name in checked})
 
 
-def _rescored(name: str, stored: Mapping[str, Any], maze: MazeEngine, lang: str) -> dict[str, Any]:
+def _rescored(
+    name: str, stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], lang: str
+) -> dict[str, Any]:
     try:
-        return rescore_trial(stored, maze, lang)
+        return rescore_trial(stored, maze, hints, lang)
     except NotWiredError as error:
         raise NotWiredError(f"{name}: {error}") from None
 
@@ -4874,7 +5496,7 @@ def utc_now() -> str:
 # 9  Statistics
 # =================================================================================================
 
-# The numbers of a trial that are averaged over a model's mazes.
+# The numbers of a trial that are averaged over a model's mazes, and those whose sums tell more.
 AVERAGED = (
     "sr",
     "mei",
@@ -4888,8 +5510,31 @@ AVERAGED = (
     "early",
     "esc",
     "nrs",
+    "recognition_precision",
+    "recognition_recall",
+    "recognition_f1",
+    "false_alarms",
+    "hallucination_recovery",
+    "wrong_turn_recovery",
+    "steps_to_recover",
+    "recovery_cost",
+    "oce",
+    "uce",
+    "brier",
+    "ece",
+    "auroc2",
+    "trap_capture_rate",
+    "control_rate",
+    "lure_effect",
+    "brs_lure",
     "latency_s",
 )
+SUMMED = ("recognition", "recovery", "lure", "tiers", "reasoning_signal_counts")
+RELIABILITY_OF = ("hallumaze_score", "mei", "recognition_f1")
+FEWEST_PAIRS = 6  # of common mazes; fewer tell nothing of a difference
+RESAMPLES = 10_000
+UNRANKED = ("reference", "human")
+MazeKey = tuple[Any, ...]  # what makes two mazes the same
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -4901,21 +5546,40 @@ def mean(values: Iterable[float | None]) -> float | None:
 def aggregate(results: Iterable[BenchmarkResult]) -> list[dict[str, Any]]:
     """One row per model and group, in the order of the results: counts, and means of AVERAGED.
 
-    The unit is the maze: a model's repeats on a maze are averaged first. Trials that ended as
-    errors are counted and in no mean. ignore_rate: the share of hinted trials of group C that
-    needed the hint and did not act on it (v1.1 section 9.3). usage and cost_usd are sums, what
-    errors and earlier attempts used included; n_unpriced trials have no known cost.
+    The unit is the maze: a model's repeats on a maze are averaged first. ci: the 95 % intervals of
+    the means, where there are FEWEST_PAIRS mazes. pooled: the measures of all steps and events
+    together. Trials that ended as errors are counted and in no mean. ignore_rate: the share of
+    hinted trials of group C that needed the hint and did not act on it (v1.1 section 9.3). ti: see
+    `trainability`. rank: see `ranks`. usage and cost_usd are sums, what errors and earlier attempts
+    used included; n_unpriced trials have no known cost.
     """
-    groups: dict[tuple[str, str, str], _Tally] = {}
+    tallies: dict[tuple[str, str, str], _Tally] = {}
     for result in results:
         key = (result.provider, result.model, result.ariadne_group)
-        if key not in groups:
-            groups[key] = _Tally()
-        groups[key].add(result)
+        if key not in tallies:
+            tallies[key] = _Tally()
+        tallies[key].add(result)
+    places = ranks({key: tally.by_maze("hallumaze_score") for key, tally in tallies.items()})
     return [
-        {"provider": key[0], "model": key[1], "ariadne_group": key[2], **tally.row()}
-        for key, tally in groups.items()
+        {
+            "provider": key[0],
+            "model": key[1],
+            "ariadne_group": key[2],
+            **tally.row(),
+            "ti": _group_ti(tallies, key),
+            "rank": places.get(key),
+        }
+        for key, tally in tallies.items()
     ]
+
+
+def _group_ti(
+    tallies: Mapping[tuple[str, str, str], _Tally], key: tuple[str, str, str]
+) -> float | None:
+    plain = tallies.get((*key[:2], "A"))
+    if plain is None or key[2] == "A":
+        return None
+    return _ti({"mei": plain.repeats("mei")}, {n: tallies[key].repeats(n) for n in ("mei", "nrs")})
 
 
 class _Tally:
@@ -4923,9 +5587,13 @@ class _Tally:
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
-        self.mazes: dict[tuple[Any, ...], list[array[float]]] = {}
+        self.mazes: dict[MazeKey, dict[int, array[float]]] = {}  # by repeat: AVERAGED
         self.unreadable: list[bool] = []
         self.ignored: list[bool] = []
+        self.failures: Counter[str] = Counter()
+        self.patterns: Counter[str] = Counter()
+        self.sums: dict[str, dict[str, Any]] = {name: {} for name in SUMMED}
+        self.stated: Counter[Stated] = Counter()
         self.spent = Spending()
 
     def add(self, trial: BenchmarkResult) -> None:
@@ -4934,31 +5602,244 @@ class _Tally:
         self.spent.add(trial)
         if trial.outcome == ERROR:
             return
-        maze = (trial.maze_size, trial.maze_seed, trial.maze_algorithm)
         numbers = (getattr(trial, name) for name in AVERAGED)
         row = array("d", (math.nan if number is None else number for number in numbers))
-        self.mazes.setdefault(maze, []).append(row)
+        repeats = self.mazes.setdefault(maze_key(trial), {})
+        repeats[trial.run if trial.run not in repeats else len(repeats) + 1] = row
         if trial.readable is not None:
             self.unreadable.append(not trial.readable)
         if trial.ariadne_group == "C" and trial.nudge_sent and trial.nudge_needed:
             self.ignored.append(trial.nrs == 0)
+        self.failures[trial.failure_mode] += bool(trial.failure_mode)
+        self.patterns[trial.confidence_pattern or ""] += trial.confidence_pattern is not None
+        for name in SUMMED:
+            _add_counts(self.sums[name], getattr(trial, name))
+        self.stated.update(stated_confidences((s["confidence"], s["verdict"]) for s in trial.steps))
 
     def row(self) -> dict[str, Any]:
         """The model's row, without its name."""
         counted = (ERROR, TRUNCATED, UNREADABLE, REFUSED)
+        columns = [list(self.by_maze(name).values()) for name in AVERAGED]
+        intervals = bootstrap_intervals(columns) if len(self.mazes) >= FEWEST_PAIRS else []
         return {
             "n": self.outcomes.total() - self.outcomes[ERROR],
             "n_mazes": len(self.mazes),
             **{f"n_{name}": self.outcomes[name] for name in counted},
             "unreadable_rate": mean(self.unreadable),
-            **{name: self._mean(k) for k, name in enumerate(AVERAGED)},
+            **{name: mean(column) for name, column in zip(AVERAGED, columns, strict=True)},
+            "ci": {
+                name: list(interval)
+                for name, interval in zip(AVERAGED, intervals, strict=False)
+                if interval
+            },
             "ignore_rate": mean(self.ignored),
+            "failure_modes": {mode: n for mode in FAILURE_MODES if (n := self.failures[mode])},
+            "confidence_patterns": {k: n for k, n in sorted(self.patterns.items()) if n},
+            "pooled": self._pooled(),
+            "reliability": {
+                name: found for name in RELIABILITY_OF if (found := reliability(self.repeats(name)))
+            },
             **self.spent.fields(),
         }
 
-    def _mean(self, k: int) -> float | None:
-        """The mean over mazes of the mean over a maze's repeats of one number."""
-        return mean(mean(_known(row[k]) for row in repeats) for repeats in self.mazes.values())
+    def by_maze(self, name: str) -> dict[MazeKey, float | None]:
+        """The mean over the repeats of each maze of one of AVERAGED."""
+        k = AVERAGED.index(name)
+        return {maze: _mean_of_runs(repeats, k) for maze, repeats in self.mazes.items()}
+
+    def repeats(self, name: str) -> Repeats:
+        """One of AVERAGED for each maze and repeat."""
+        k = AVERAGED.index(name)
+        return {
+            maze: {run: _known(row[k]) for run, row in repeats.items()}
+            for maze, repeats in self.mazes.items()
+        }
+
+    def _pooled(self) -> dict[str, Any]:
+        """The measures over all steps and events of the model together, with their counts."""
+        by_kind = self.sums["recognition"]
+        total: dict[str, int] = dict.fromkeys(_RECOGNITION_COUNTS, 0)
+        for counts in by_kind.values():
+            _add_counts(total, counts)
+        return {
+            **self.sums,
+            "recognition": {
+                kind: {**counts, **recognition_scores(counts)} for kind, counts in by_kind.items()
+            },
+            **recognition_scores(total),
+            **(recovery_scores(self.sums["recovery"]) if self.sums["recovery"] else {}),
+            **(lure_scores(self.sums["lure"]) if self.sums["lure"] else {}),
+            "ce": _pooled_ce(self.stated),
+            **calibration_scores(self.stated),
+            "ece_bins": calibration_bins(self.stated),
+        }
+
+
+def maze_key(trial: BenchmarkResult) -> MazeKey:
+    """What makes the mazes of two trials the same."""
+    return trial.maze_size, trial.maze_seed, trial.maze_algorithm
+
+
+def _pooled_ce(stated: Mapping[Stated, int]) -> float | None:
+    gaps = [count * abs(c / 100 - y) for (c, y), count in stated.items()]
+    return _share(math.fsum(gaps), sum(stated.values()))
+
+
+def _add_counts(total: dict[str, Any], counts: Mapping[str, Any]) -> None:
+    """Add counts, nested ones too, to a total."""
+    for key, count in counts.items():
+        if isinstance(count, Mapping):
+            _add_counts(total.setdefault(key, {}), count)
+        else:
+            total[key] = total.get(key, 0) + count
+
+
+@cache
+def load_numpy() -> Any:
+    """The module numpy, None where it is not installed; importing it takes a while."""
+    # Threads would cost more than they save here, and add in another order on another machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return numpy
+
+
+def bootstrap_intervals(
+    columns: Sequence[Sequence[float | None]],
+) -> list[tuple[float, float] | None]:
+    """The 95 % interval of the mean of each column: percentile bootstrap over the rows, RESAMPLES
+    resamples, a fixed seed; None for a column without a value, and without the package numpy.
+
+    A column has one value a maze; those that are None are in no mean. One draw of mazes serves all
+    columns, as weights in a product of matrices: scipy's bootstrap would gather each resample of
+    each column, which takes thirty times as long, and a second to import.
+    """
+    np = load_numpy()
+    if not np:  # the smallest installation has means alone
+        return [None] * len(columns)
+    values = np.array(columns, dtype=float).T
+    n = len(values)
+    if not values.size:
+        return [None] * len(columns)
+    known = np.isfinite(values)
+    values[~known] = 0
+    gaps = ~known.all(axis=0)  # the columns whose resamples differ in how many values they hold
+    stream = np.random.RandomState(0)  # whose stream never changes
+    means = []
+    for first in range(0, RESAMPLES, rows := max(1, 10**6 // n)):  # bounds the memory
+        count = min(rows, RESAMPLES - first)
+        drawn = stream.randint(n, size=(count, n)) + n * np.arange(count)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(float)
+        held = np.full((count, len(columns)), float(n))
+        held[:, gaps] = weights @ known[:, gaps]
+        with np.errstate(invalid="ignore"):  # a resample without a value has no mean
+            means.append(weights @ values / held)
+    found = []
+    for column, some in zip(np.concatenate(means).T, known.any(axis=0), strict=True):
+        low, high = np.nanpercentile(column, (2.5, 97.5)) if some else (math.nan, math.nan)
+        found.append((float(low), float(high)) if some else None)
+    return found
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The same of one column, which holds a value."""
+    return cast(tuple[float, float], bootstrap_intervals([values])[0])
+
+
+def ranks(scores: Mapping[K, Mapping[MazeKey, float | None]]) -> dict[K, int]:
+    """1 + the number of models that are better, by score per maze; those without a score have none.
+
+    scores: by (provider, model, group, …); only models of one group compete, neither reference
+    agents nor people, who are the scale and the control. A model is better when the interval of
+    the paired difference lies above zero; with fewer than FEWEST_PAIRS mazes in common, when its
+    mean is, in the three decimals that are shown.
+    """
+    known = {
+        key: {maze: score for maze, score in by_maze.items() if score is not None}
+        for key, by_maze in scores.items()
+        if key[0] not in UNRANKED
+    }
+    places = {key: 1 for key, mine in known.items() if mine}
+    pairs = [(a, b) for a, b in combinations(places, 2) if a[2:] == b[2:]]
+    mazes = list({maze: None for mine in known.values() for maze in mine})
+    changes = [_changes(known[b], known[a]) for a, b in pairs]
+    columns = [[change.get(maze) for maze in mazes] for change in changes]
+    for (a, b), column, interval in zip(pairs, columns, bootstrap_intervals(columns), strict=True):
+        if interval and len(column) - column.count(None) >= FEWEST_PAIRS:
+            low, high = interval
+        else:
+            low = high = round(_mean_of(known[a]), 3) - round(_mean_of(known[b]), 3)
+        places[a] += high < 0
+        places[b] += low > 0
+    return places
+
+
+def _mean_of(scores: Mapping[MazeKey, float]) -> float:
+    return math.fsum(scores.values()) / len(scores)
+
+
+def trainability(
+    nrs: Iterable[float | None], mei_a: Sequence[float], mei_b: Sequence[float]
+) -> float | None:
+    """TI = mean NRS · (mean MEI_B - mean MEI_A) / mean MEI_A (v1.1 section 9.3), over the same
+    trials in both groups; nrs: of those that were hinted. None without one, or with a MEI_A of 0.
+    """
+    speed, before, after = mean(nrs), mean(mei_a), mean(mei_b)
+    if speed is None or not before or after is None:
+        return None
+    return speed * (after - before) / before
+
+
+Repeats = Mapping[MazeKey, Mapping[int, "float | None"]]
+
+
+def _ti(before: Mapping[str, Repeats], after: Mapping[str, Repeats]) -> float | None:
+    """The trainability of a model out of its MEI without hints, and MEI and NRS with them."""
+    mei_a, mei_b, nrs = before["mei"], after["mei"], after["nrs"]
+    pairs = [
+        (mei, mei_b[maze][run], nrs[maze][run])
+        for maze, repeats in mei_a.items()
+        for run, mei in repeats.items()
+        if run in mei_b.get(maze, {})
+    ]
+    known = [(a, b, speed) for a, b, speed in pairs if a is not None and b is not None]
+    return trainability(
+        [speed for _, _, speed in known], [a for a, _, _ in known], [b for _, b, _ in known]
+    )
+
+
+def reliability(repeats: Mapping[MazeKey, Mapping[int, float | None]]) -> dict[str, Any] | None:
+    """How far one run of a maze can be trusted: icc, sem, n_mazes, runs; None without repeats.
+
+    icc: ICC(2,1), two-way random effects, absolute agreement, one run (Shrout and Fleiss 1979),
+    over the mazes that have every repeat that half of them have; None when nothing varies. sem: the
+    standard error of a single run, the square root of the variance within mazes.
+    """
+    had = Counter(run for by_run in repeats.values() for run in by_run)
+    runs = sorted(run for run, mazes in had.items() if 2 * mazes >= len(repeats))
+    rows = [[by_run.get(run) for run in runs] for by_run in repeats.values()]
+    table = [[x for x in row if x is not None] for row in rows if None not in row]
+    n, k = len(table), len(runs)
+    if n < 2 or k < 2:
+        return None
+    grand = math.fsum(map(math.fsum, table)) / (n * k)
+    of_mazes = k * math.fsum((math.fsum(row) / k - grand) ** 2 for row in table)
+    of_runs = n * math.fsum((math.fsum(run) / n - grand) ** 2 for run in zip(*table, strict=True))
+    total = math.fsum((x - grand) ** 2 for row in table for x in row)
+    msr, msc = of_mazes / (n - 1), of_runs / (k - 1)
+    mse = max(0.0, total - of_mazes - of_runs) / ((n - 1) * (k - 1))
+    spread = msr + (k - 1) * mse + k * (msc - mse) / n
+    sem = math.sqrt(max(0.0, total - of_mazes) / (n * (k - 1)))
+    icc = (msr - mse) / spread if spread > 1e-15 else None
+    return {"icc": icc, "sem": sem, "n_mazes": n, "runs": k}
+
+
+def _mean_of_runs(repeats: Mapping[int, Sequence[float]], k: int) -> float | None:
+    if len(repeats) == 1:  # as in most runs
+        return _known(next(iter(repeats.values()))[k])
+    return mean(_known(row[k]) for row in repeats.values())
 
 
 def _known(number: float) -> float | None:
@@ -5000,72 +5881,600 @@ def total_spending(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def centred(score: float | None, scale: Mapping[str, float]) -> float | None:
+    """A score on the scale of the reference agents: 0 is random-walk's, 1 explorer's."""
+    low, high = scale["random-walk"], scale["explorer"]
+    return None if score is None or high <= low else (score - low) / (high - low)
+
+
 def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
-    """(place, row) by falling score, for rows that have one and are no reference agents.
-
-    Rows whose scores agree in the three decimals that are shown share a place.
-    """
-    models = [r for r in rows if r["provider"] != "reference" and r["hallumaze_score"] is not None]
-    models.sort(key=lambda row: -round(row["hallumaze_score"], 3))
-    scores = [round(row["hallumaze_score"], 3) for row in models]
-    return [(scores.index(score) + 1, row) for score, row in zip(scores, models, strict=True)]
-
-
-FEWEST_PAIRS = 6  # of common mazes; fewer tell nothing of a difference
-RESAMPLES = 10_000
+    """(rank, row) of those that have one, by group, rank and falling score."""
+    placed = [(row["rank"], row) for row in rows if row["rank"] is not None]
+    return sorted(
+        placed,
+        key=lambda p: (p[1]["ariadne_group"], p[0], -round(p[1]["hallumaze_score"], 3)),
+    )
 
 
 def paired_differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], provider: str, model: str
+    before: Mapping[str, Any], after: Mapping[str, Any], name: tuple[str, str, str]
 ) -> list[float]:
     """Score after minus score before of a model, for each maze that both result files have.
+
+    name: provider, model and group.
 
     A maze is the same under the same conditions when its prompt is, to the byte; repeats are
     averaged first. Settings of a call that differ leave no pair. In the order of `after`.
     """
-    if _call_settings(before, provider, model) != _call_settings(after, provider, model):
+    if _call_settings(before, name) != _call_settings(after, name):
         return []
-    old, new = (_scores_by_prompt(document, provider, model) for document in (before, after))
+    old, new = (_scores_by_prompt(document, name) for document in (before, after))
     return [score - old[prompt] for prompt, score in new.items() if prompt in old]
 
 
-def _call_settings(document: Mapping[str, Any], provider: str, model: str) -> list[Any]:
-    """What shapes an answer beside the prompt."""
+def _call_settings(document: Mapping[str, Any], name: tuple[str, str, str]) -> list[Any]:
+    """What shapes an answer beside the prompt and the group."""
     config = document["config"]
     names = ("max_tokens", "temperature", "reasoning_effort")
     models = {(m["provider"], m["model"]): m for m in config["models"]}
-    own = models.get((provider, model), {})
-    used = [config.get(name) if own.get(name) is None else own[name] for name in names]
-    return [*used, config.get("ariadne_mode")]
+    own = models.get(name[:2], {})
+    return [config.get(key) if own.get(key) is None else own[key] for key in names]
 
 
-def _scores_by_prompt(document: Mapping[str, Any], provider: str, model: str) -> dict[str, float]:
+def _scores_by_prompt(document: Mapping[str, Any], name: tuple[str, str, str]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for trial in document["results"]:
-        named = (trial["provider"], trial["model"]) == (provider, model)
+        named = (trial["provider"], trial["model"], trial["ariadne_group"]) == name
         if named and trial["hallumaze_score"] is not None:
             found.setdefault(trial["prompt_sha256"], []).append(trial["hallumaze_score"])
     return {prompt: math.fsum(scores) / len(scores) for prompt, scores in found.items()}
 
 
-def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean: percentile bootstrap, 10,000 resamples, a fixed seed.
+# -- comparisons ----------------------------------------------------------------------------------
 
-    The same values give the same interval on every machine.
+# What is compared, and what shapes a trial beside its maze, by its name in a result file's config.
+COMPARED = (
+    "hallumaze_score",
+    "mei",
+    "sr",
+    "ce",
+    "brs",
+    "hallucination_count",
+    "recognition_f1",
+    "wrong_turn_recovery",
+    "recovery_cost",
+    "ece",
+    "auroc2",
+    "brs_lure",
+)
+CONDITIONS = (
+    "mirage",
+    "use_confidence",
+    "lang",
+    "max_tokens",
+    "temperature",
+    "reasoning_effort",
+)
+FEWEST_RANKS = 10  # pairs for Wilcoxon's test; fewer are permuted
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A model's numbers under one condition.
+
+    source: the file. condition: the group, the settings of CONDITIONS, the size of the mazes, the
+    date. values: for each of AVERAGED a mean over the repeats, by maze; a group mean of people has
+    only `means`. repeats: MEI and NRS by maze and repeat. places: by maze how often a
+    hallucination stood on each cell, per trial.
     """
-    import numpy as np
-    from scipy.stats import bootstrap
 
-    found = bootstrap(
-        (np.asarray(values),),
-        np.mean,
+    source: str
+    provider: str
+    model: str
+    condition: Mapping[str, Any]
+    values: Mapping[str, Mapping[MazeKey, float]]
+    means: Mapping[str, float | None]
+    repeats: Mapping[str, Repeats]
+    places: Mapping[MazeKey, Mapping[tuple[int, ...], float]]
+    ignore_rate: float | None
+    n: int
+    n_error: int
+
+    @property
+    def name(self) -> str:
+        """PROVIDER/MODEL."""
+        return f"{self.provider}/{self.model}"
+
+
+def samples(
+    source: str, config: Mapping[str, Any], date: str, results: Iterable[BenchmarkResult]
+) -> list[Sample]:
+    """The samples of a result file, one for each model, group and size of maze, in its order.
+
+    config, date: the file's. Trials that ended as errors are in no value.
+    """
+    models = {(m["provider"], m["model"]): m for m in config.get("models", ())}
+    found: dict[tuple[str, str, str, int], list[BenchmarkResult]] = {}
+    for result in results:
+        key = (result.provider, result.model, result.ariadne_group, result.maze_size)
+        found.setdefault(key, []).append(result)
+    made = []
+    for (provider, model, group, size), trials in found.items():
+        own = models.get((provider, model), {})
+        used = {k: config.get(k) if own.get(k) is None else own[k] for k in CONDITIONS}
+        condition: dict[str, Any] = {"group": group, "size": size}
+        if provider != "human":  # what a server is asked is no condition of theirs
+            condition |= {**used, "date": date[:10]}
+        made.append(_make_sample(source, provider, model, condition, trials))
+    return made
+
+
+def _make_sample(
+    source: str,
+    provider: str,
+    model: str,
+    condition: Mapping[str, Any],
+    trials: Sequence[BenchmarkResult],
+) -> Sample:
+    tally = _Tally()
+    for trial in trials:
+        tally.add(trial)
+    means = {name: tally.by_maze(name) for name in AVERAGED}
+    # The mean of a group of people is that of no maze (v1.1 section 9.4).
+    single = all(trial.maze_seed is not None for trial in trials)
+    values = {
+        name: {maze: x for maze, x in by_maze.items() if x is not None} if single else {}
+        for name, by_maze in means.items()
+    }
+    return Sample(
+        source,
+        provider,
+        model,
+        condition,
+        values,
+        {name: mean(by_maze.values()) for name, by_maze in means.items()},
+        {name: tally.repeats(name) for name in ("mei", "nrs")},
+        _error_places(trials) if single else {},
+        mean(tally.ignored),
+        tally.outcomes.total() - tally.outcomes[ERROR],
+        tally.outcomes[ERROR],
+    )
+
+
+def _error_places(
+    trials: Iterable[BenchmarkResult],
+) -> dict[MazeKey, dict[tuple[int, ...], float]]:
+    """By maze: how often a hallucination stood on each cell, per trial; only cells with one."""
+    counts: dict[MazeKey, Counter[tuple[int, ...]]] = {}
+    played: Counter[MazeKey] = Counter()
+    for trial in trials:
+        if trial.outcome != ERROR and trial.steps:
+            key = maze_key(trial)
+            played[key] += 1
+            counts.setdefault(key, Counter()).update(
+                tuple(step["cell"])
+                for step in trial.steps
+                if step["verdict"] not in (OK, None) and step["cell"]
+            )
+    return {
+        key: {cell: count / played[key] for cell, count in by_cell.items()}
+        for key, by_cell in counts.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What b has more of one metric than a: its mean over mazes minus a's.
+
+    paired: maze by maze. n: pairs, or the mazes of a and b together. interval: 95 %, bootstrap.
+    test: its name, "" where there are fewer than FEWEST_PAIRS; p: two-sided; p_holm: corrected over
+    all comparisons shown. effect: the rank-biserial correlation, -1..1. only_a, only_b: mazes that
+    have no partner, or no value there.
+    """
+
+    a: str
+    b: str
+    metric: str
+    paired: bool
+    n: int
+    difference: float | None
+    interval: tuple[float, float] | None
+    test: str
+    p: float | None
+    effect: float | None
+    only_a: int
+    only_b: int
+    p_holm: float | None = None
+
+
+def compare_values(
+    a: str,
+    b: str,
+    metric: str,
+    before: Mapping[Any, float],
+    after: Mapping[Any, float],
+    paired: bool = True,
+    interval: tuple[float, float] | None = None,
+) -> Comparison:
+    """Compare the values of a metric by maze: over common mazes, or, unpaired, over all of them.
+
+    interval: of the paired difference, where it is known already.
+    """
+    differences = _changes(before, after) if paired else {}
+    only = len(before) - len(differences), len(after) - len(differences)
+    if paired:
+        found = _paired(list(differences.values()), interval)
+    else:
+        found = _unpaired(list(before.values()), list(after.values()))
+    n = len(differences) if paired else sum(only)
+    return Comparison(a, b, metric, paired, n, *found, *only)
+
+
+def _changes(before: Mapping[Any, float], after: Mapping[Any, float]) -> dict[Any, float]:
+    """after - before for each maze of both, without the noise of floating point."""
+    return {maze: round(after[maze] - value, 9) for maze, value in before.items() if maze in after}
+
+
+Values = Mapping[str, Mapping[Any, float]]  # by metric and maze
+
+
+def _mazes_of(values: Values) -> set[Any]:
+    return {maze for by_maze in values.values() for maze in by_maze}
+
+
+def compare_all(pairs: Iterable[tuple[str, str, Values, Values]]) -> list[Comparison]:
+    """Compare pairs of samples, (a, b, values of a, values of b), in each of COMPARED: paired,
+    unless they have no maze in common; p corrected over all of them."""
+    drafts = [
+        (a, b, metric, before[metric], after[metric], paired)
+        for a, b, before, after in pairs
+        for paired in [not _mazes_of(before).isdisjoint(_mazes_of(after))]
+        for metric in COMPARED
+    ]
+    columns = [_changes(draft[3], draft[4]) if draft[5] else {} for draft in drafts]
+    intervals = intervals_by_mazes(columns)
+    found = [compare_values(*d, interval) for d, interval in zip(drafts, intervals, strict=True)]
+    return _corrected([c for c in found if c.difference is not None])
+
+
+def intervals_by_mazes(
+    columns: Sequence[Mapping[Any, float]],
+) -> list[tuple[float, float] | None]:
+    """The `bootstrap_interval` of each column, None for one of fewer than FEWEST_PAIRS mazes; those
+    over the same mazes share a draw."""
+    found: list[tuple[float, float] | None] = [None] * len(columns)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k, column in enumerate(columns):
+        if len(column) >= FEWEST_PAIRS:
+            groups.setdefault(tuple(column), []).append(k)
+    for mine in groups.values():
+        intervals = bootstrap_intervals([list(columns[k].values()) for k in mine])
+        for k, interval in zip(mine, intervals, strict=True):
+            found[k] = interval
+    return found
+
+
+_Found = tuple["float | None", "tuple[float, float] | None", str, "float | None", "float | None"]
+
+
+def _paired(differences: Sequence[float], interval: tuple[float, float] | None = None) -> _Found:
+    """(mean, interval, test, p, effect) of paired differences.
+
+    Wilcoxon's signed-rank test, the exact permutation of signs with fewer than FEWEST_RANKS pairs;
+    effect: (W+ - W-)/(W+ + W-), the matched-pairs rank-biserial correlation.
+    """
+    difference = mean(differences)
+    if len(differences) < FEWEST_PAIRS:
+        return difference, None, "", None, None
+    interval = interval or bootstrap_interval(differences)
+    if not any(differences):
+        return difference, interval, "wilcoxon", 1.0, 0.0
+    import numpy as np
+    from scipy import stats
+
+    values = np.asarray(differences)
+    if len(values) < FEWEST_RANKS:
+        test = "permutation"
+        p = stats.permutation_test(
+            (values, np.zeros_like(values)),
+            lambda x, y, axis: np.mean(x - y, axis=axis).round(12),  # else ties differ
+            permutation_type="samples",
+            n_resamples=10**9,  # more than there are: all of them
+            vectorized=True,
+        ).pvalue
+    else:
+        # With ties scipy would try every sign, one at a time.
+        ties = len({abs(d) for d in differences} | {0.0}) <= len(differences)
+        ranked_test = stats.wilcoxon(values, method="approx" if ties else "auto")
+        test, p = "wilcoxon", ranked_test.pvalue
+    changed = values[values != 0]
+    ranked = stats.rankdata(abs(changed))
+    effect = float(ranked[changed > 0].sum() - ranked[changed < 0].sum()) / float(ranked.sum())
+    return difference, interval, test, float(p), effect
+
+
+def _unpaired(before: Sequence[float], after: Sequence[float]) -> _Found:
+    """The same of two sets of mazes: the Mann-Whitney test; effect: 2U/(n m) - 1."""
+    if not before or not after:
+        return None, None, "", None, None
+    difference = math.fsum(after) / len(after) - math.fsum(before) / len(before)
+    if min(len(before), len(after)) < FEWEST_PAIRS:
+        return difference, None, "", None, None
+    import numpy as np
+    from scipy import stats
+
+    interval = stats.bootstrap(
+        (after, before),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
         n_resamples=RESAMPLES,
-        confidence_level=0.95,
         method="percentile",
-        batch=max(1, 10**6 // len(values)),  # bounds the memory
+        batch=max(1, 10**6 // (len(before) + len(after))),  # bounds the memory
         random_state=np.random.RandomState(0),  # whose stream never changes
     ).confidence_interval
-    return float(found.low), float(found.high)
+    found = stats.mannwhitneyu(after, before)
+    effect = 2 * float(found.statistic) / (len(before) * len(after)) - 1
+    bounds = float(interval.low), float(interval.high)
+    return difference, bounds, "mann-whitney", float(found.pvalue), effect
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number (Holm 1979), in their order."""
+    order = sorted(range(len(ps)), key=ps.__getitem__)
+    corrected, most = [0.0] * len(ps), 0.0
+    for rank_, k in enumerate(order):
+        most = max(most, min(1.0, ps[k] * (len(ps) - rank_)))
+        corrected[k] = most
+    return corrected
+
+
+def _corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    known = [c.p for c in comparisons if c.p is not None]
+    by_p = iter(holm(known))
+    return [c if c.p is None else replace(c, p_holm=next(by_p)) for c in comparisons]
+
+
+def differing(a: Sample, b: Sample) -> list[str]:
+    """The names of what differs between the conditions of two samples, where both have them."""
+    return [name for name, value in a.condition.items() if b.condition.get(name, value) != value]
+
+
+def compare_conditions(found: Sequence[Sample]) -> list[Comparison]:
+    """Each model's first sample with its others, metric by metric.
+
+    With and without hints the difference is that without minus that with them (v1.1 section 9.1),
+    whatever the order.
+    """
+    pairs = []
+    for name in dict.fromkeys(sample.name for sample in found):
+        first, *others = [sample for sample in found if sample.name == name]
+        for other in others:
+            a, b = (other, first) if _is_bare(first, other) else (first, other)
+            before, after = (f"{name} {condition_text(x, differing(a, b))}" for x in (a, b))
+            pairs.append((before, after, a.values, b.values))
+    return compare_all(pairs)
+
+
+def _is_bare(a: Sample, b: Sample) -> bool:
+    return bool(a.condition.get("mirage") == "off" != b.condition.get("mirage"))
+
+
+def condition_text(sample: Sample, names: Iterable[str]) -> str:
+    """What tells a sample from another: some of its settings, or its file."""
+    known = [name for name in names if name != "date" and name in sample.condition]
+    told = [f"{name}={sample.condition[name]}" for name in known]
+    return ", ".join(told) or sample.source
+
+
+def compare_models(found: Sequence[Sample]) -> list[Comparison]:
+    """Each two models, metric by metric, over the mazes that both played under one condition."""
+    by_name: dict[str, list[Sample]] = {}
+    for sample in found:
+        by_name.setdefault(sample.name, []).append(sample)
+    pairs = []
+    for a, b in combinations(by_name, 2):
+        people = "human" in (by_name[a][0].provider, by_name[b][0].provider)
+        shape = ("group",) if people else ("group", *CONDITIONS)
+        before, after = (
+            {metric: _by_condition(by_name[name], metric, shape) for metric in COMPARED}
+            for name in (a, b)
+        )
+        pairs.append((a, b, before, after))
+    return compare_all(pairs)
+
+
+def _by_condition(
+    mine: Iterable[Sample], metric: str, shape: Sequence[str]
+) -> dict[tuple[Any, ...], float]:
+    """The values of a metric by maze and condition; of several files the mean."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for sample in mine:
+        settings = tuple(str(sample.condition[name]) for name in shape)
+        for maze, value in sample.values[metric].items():
+            found.setdefault((maze, settings), []).append(value)
+    return {key: math.fsum(values) / len(values) for key, values in found.items()}
+
+
+def group_effects(found: Sequence[Sample]) -> list[dict[str, Any]]:
+    """What hints did to each model in groups B and C (v1.1 section 9.3): nrs, ti, ignore_rate.
+
+    ti: over the mazes and repeats that group A has too; None without them.
+    """
+    rows = []
+    for sample in found:
+        if sample.condition["group"] == "A":
+            continue
+        plain = next(
+            (a for a in found if a.name == sample.name and differing(a, sample) in _ONLY_GROUP),
+            None,
+        )
+        ti = _ti(plain.repeats, sample.repeats) if plain else None
+        rows.append(
+            {
+                "model": sample.name,
+                "group": sample.condition["group"],
+                "nrs": sample.means["nrs"],
+                "ti": ti,
+                "ignore_rate": sample.ignore_rate,
+            }
+        )
+    return rows
+
+
+_ONLY_GROUP = (["group"], ["group", "date"])
+
+
+def error_correlation(a: Sample, b: Sample) -> tuple[float | None, int]:
+    """(Pearson's correlation of how often a hallucination stands on each cell, cells), over the
+    mazes of which both have steps; None when one of them errs nowhere (v1.1 section 9.4, H3)."""
+    rates: list[tuple[float, float]] = []
+    for maze in a.places.keys() & b.places.keys():
+        mine, theirs = a.places[maze], b.places[maze]
+        cells = (
+            {(r, c) for r in range(maze[0]) for c in range(maze[0])} | mine.keys() | theirs.keys()
+        )
+        rates += [(mine.get(cell, 0.0), theirs.get(cell, 0.0)) for cell in cells]
+    if len({x for x, _ in rates}) < 2 or len({y for _, y in rates}) < 2:
+        return None, len(rates)
+    from scipy import stats
+
+    ones, others = zip(*sorted(rates), strict=True)
+    return float(stats.pearsonr(ones, others).statistic), len(rates)
+
+
+def mazes_needed(differences: Sequence[float], effect: float) -> int:
+    """How many mazes a paired comparison needs to find a difference of `effect` in 80 of 100 cases.
+
+    differences: of a pilot, maze by maze; their spread is what counts. By the power of the paired
+    t-test at 5 %, two-sided, over the efficiency of Wilcoxon's test beside it, 3/π.
+    """
+    from scipy import stats
+
+    values = [round(difference, 9) for difference in differences]
+    spread = stats.tstd(values) if len(set(values)) > 1 else 0.0
+    n = 2
+    while spread and n < 10**7:
+        edge = stats.t.ppf(0.975, n - 1)
+        power = stats.nct.sf(edge, n - 1, effect / spread * math.sqrt(n))
+        if power >= 0.8:
+            break
+        n += 1 + n // 200
+    return max(FEWEST_PAIRS, math.ceil(n * math.pi / 3))
+
+
+# -- ablation -------------------------------------------------------------------------------------
+
+MEI_WEIGHTS = (0.4, 0.3, 0.2, -0.1)  # of HRR, early, esc and min(1, HC/10) (v1.1 section 6)
+GRID = (0.5, 0.75, 1.0, 1.25, 1.5)  # times each of them: 625 points
+
+
+def ablation(results: Iterable[BenchmarkResult]) -> dict[str, Any]:
+    """What each term of MEI and Score is good for (v1.1 section 14).
+
+    models: by name and group MEI and Score as they are and without a term. grid: over all 625 sets
+    of weights the mean and the least of Kendall's tau with the ranking by v1.1's, and the share
+    with the same order. discriminability: of each of COMPARED eta², the share of the variance over
+    mazes that lies between models, 0..1. without_terms: how many records hold no terms of MEI and
+    are left out, such as the mean of a group of people.
+    """
+    import numpy as np
+
+    parts: dict[tuple[str, str, str], dict[MazeKey, list[list[float]]]] = {}
+    tallies: dict[tuple[str, str, str], _Tally] = {}
+    left_out = 0
+    for r in results:
+        if r.outcome == ERROR:
+            continue
+        if None in (r.hrr, r.early, r.esc, r.hallucination_count):
+            left_out += 1
+            continue
+        key = (r.provider, r.model, r.ariadne_group)
+        terms = (r.hrr, r.early, r.esc, min(1, (r.hallucination_count or 0) / 10))
+        row = [float(x or 0.0) * (r.readable is not False) for x in terms]
+        row += [0.5 if r.ce is None else r.ce, r.brs or 0.0, float(r.readable is not False)]
+        parts.setdefault(key, {}).setdefault(maze_key(r), []).append(row)
+        tallies.setdefault(key, _Tally()).add(r)
+    weights = np.array(list(product(*([w * f for f in GRID] for w in MEI_WEIGHTS))))
+    mei = {
+        key: np.mean(
+            [
+                np.mean(np.clip(np.array(t)[:, :4] @ weights.T, 0, 1), axis=0)
+                for t in mazes.values()
+            ],
+            axis=0,
+        )
+        for key, mazes in parts.items()
+    }
+    return {
+        "models": [_without_terms(key, mazes) for key, mazes in parts.items()],
+        "grid": _rank_stability(np.array(list(mei.values()))),
+        "discriminability": {
+            name: eta_squared([list(tally.by_maze(name).values()) for tally in tallies.values()])
+            for name in COMPARED
+        },
+        "without_terms": left_out,
+    }
+
+
+def _without_terms(
+    key: tuple[str, str, str], mazes: Mapping[MazeKey, Sequence[Sequence[float]]]
+) -> dict[str, Any]:
+    """A model's MEI and Score, whole and without each of their terms."""
+
+    def over(work: Callable[[Sequence[float]], float]) -> float | None:
+        return mean(mean(work(row) for row in rows) for rows in mazes.values())
+
+    def mei(row: Sequence[float], left_out: int | None = None) -> float:
+        terms = zip(MEI_WEIGHTS, row, range(4), strict=False)
+        return min(1.0, max(0.0, math.fsum(w * x for w, x, k in terms if k != left_out)))
+
+    def score(row: Sequence[float], use_ce: bool = True) -> float:
+        calibrated = 0.3 * (1 - row[4]) if use_ce else 0.0
+        return row[6] * (0.5 * mei(row) + calibrated + 0.2 * row[5])
+
+    return {
+        "model": f"{key[0]}/{key[1]}",
+        "group": key[2],
+        "mei": over(mei),
+        **{f"mei_without_{name}": over(partial(mei, left_out=k)) for k, name in _MEI_TERMS},
+        "score": over(score),
+        "score_without_ce": over(partial(score, use_ce=False)),
+    }
+
+
+_MEI_TERMS = tuple(enumerate(("hrr", "early", "esc", "penalty")))
+
+
+def _rank_stability(mei: Any) -> dict[str, Any]:
+    """How the order of the models by MEI holds over the grid. mei: models x points."""
+    if len(mei) < 2:
+        return {"points": len(GRID) ** 4, "tau_mean": None, "tau_min": None, "same_order": None}
+    from scipy import stats
+
+    as_it_is = mei[:, len(GRID) ** 4 // 2].round(6)
+    taus, same = [], 0
+    for column in mei.T.round(6):
+        tau = stats.kendalltau(as_it_is, column).statistic
+        taus.append(None if math.isnan(tau) else float(tau))
+        same += bool((stats.rankdata(column) == stats.rankdata(as_it_is)).all())
+    known = [tau for tau in taus if tau is not None]
+    return {
+        "points": len(taus),
+        "tau_mean": mean(taus),
+        "tau_min": min(known, default=None),
+        "same_order": same / len(taus),
+    }
+
+
+def eta_squared(groups: Sequence[Sequence[float | None]]) -> float | None:
+    """The share of the variance of values that lies between groups, 0..1; None without any."""
+    known = [[x for x in group if x is not None] for group in groups]
+    values = [x for group in known for x in group]
+    grand = mean(values)
+    if grand is None or sum(map(bool, known)) < 2:
+        return None
+    total = math.fsum((x - grand) ** 2 for x in values)
+    between = math.fsum(len(g) * (math.fsum(g) / len(g) - grand) ** 2 for g in known if g)
+    return between / total if total > 1e-15 else None
 
 
 def spark_line(values: Iterable[float | None]) -> str:
@@ -5198,6 +6607,8 @@ class Console:
         which = self.say("which", model=name, seed=r.maze_seed)
         if r.run > 1:
             which += self.say("which_run", run=r.run)
+        if r.ariadne_group != "A":
+            which += f" {r.ariadne_group}"
         if r.outcome == ERROR:
             why = (r.error or "").removeprefix(f"{name}: ")
             return [self.say("trial_error", which=which, error=why)]
@@ -5209,6 +6620,8 @@ class Console:
             f" | Hall={r.hallucination_count} BT={r.backtrack_count}"
             f" | Score={_number(r.hallumaze_score)} | {_number(r.latency_s, 1)}s"
         )
+        if (judged := judges_text(r.judges)) and r.judges[0]["disagree"]:
+            facts += f" | {judged}"
         if r.outcome != ANSWERED:
             facts += f" | {self.words[r.outcome]}"
         signals = ", ".join(r.metacog_signals) or self.words["no_signals"]
@@ -5217,17 +6630,65 @@ class Console:
             lines.append(self.say("nudged", nrs=_number(r.nrs)))
         return lines
 
-    def tables(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The ranking, the reference agents under it, the best score; tokens and cost."""
-        self.table(self.words["table_title"], *self._ranking(rows), 2)
+    def tables(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        people: Sequence[Mapping[str, Any]] = (),
+        scale: Mapping[str, float] | None = None,
+    ) -> None:
+        """The ranking, people and reference agents under it; what the models know of their errors;
+        tokens and cost.
+
+        scale: the scores of random-walk and explorer on these mazes, 0 and 1 of a column.
+        """
+        shown = [*rows, *people]
+        self.table(self.words["table_title"], *self._ranking(shown, scale), 2)
+        for note in self._ranking_notes(shown, scale):
+            self.line(f"  {note}")
         self._best(rows)
+        if any(row["recognition_f1"] is not None for row in shown):
+            self.table(self.words["measures_title"], *self._measures(shown), 1)
+        lures = [row["pooled"] for row in rows if row["trap_capture_rate"] is not None]
+        if lures and all(pooled["lure_effect"] is None for pooled in lures):
+            self.line(f"  {self.words['no_lure']}")
         spent = [row for row in rows if row["provider"] not in CALLS_NOBODY]
         if spent:
             self.table(self.words["spent_title"], *self._spending(spent), 1)
         for row in spent:
             if row["n_unpriced"]:
-                name = f"{row['provider']}/{row['model']}"
-                self.line(self.say("unpriced", model=name, count=row["n_unpriced"]))
+                self.line(self.say("unpriced", model=model_name(row), count=row["n_unpriced"]))
+
+    def _ranking_notes(
+        self, rows: Sequence[Mapping[str, Any]], scale: Mapping[str, float] | None
+    ) -> Iterator[str]:
+        """How far the ranking is to be trusted, and what else is known of the models."""
+        models = [row for row in rows if row["n"] and row["provider"] != "human"]
+        fewest = min((row["n_mazes"] for row in models), default=0)
+        if 0 < fewest < FEWEST_PAIRS:
+            yield self.words["few_pairs"]
+        elif 0 < fewest < FEW_MAZES:
+            yield self.words["few_mazes"]
+        if scale:
+            yield self.say("scale", **{k.replace("-", "_"): f"{v:.3f}" for k, v in scale.items()})
+        for row in rows:
+            if row["ti"] is not None:
+                band = _ti_band(row["ti"], self.words)
+                yield self.say("ti", model=model_name(row), ti=_number(row["ti"]), band=band)
+            if found := row["reliability"].get("hallumaze_score"):
+                numbers = {"icc": _number(found["icc"]), "sem": _number(found["sem"])}
+                yield self.say("reliable", model=model_name(row), runs=found["runs"], **numbers)
+
+    def _measures(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+        """The columns and rows of what v1.1 does not see."""
+        names = ("recognition_precision", "recognition_recall", "recovery_cost", "ece", "auroc2")
+        lines = []
+        for row in rows:
+            f1 = with_interval(row["recognition_f1"], row["ci"].get("recognition_f1"))
+            numbers = [_number(row[name], 2) for name in names]
+            numbers.append(_number(row["pooled"].get("lure_effect"), 2))
+            most = max(row["failure_modes"].items(), key=lambda m: m[1], default=("–", 0))[0]
+            lines.append([model_name(row), f1, *numbers, most])
+        return str(self.words["measures_columns"]).split("|"), lines
 
     def table(
         self, title: str, columns: Sequence[str], lines: Sequence[Sequence[str]], left: int
@@ -5243,40 +6704,34 @@ class Console:
     def _spending(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
         """The columns of the table of tokens and cost, and its rows, as text."""
         total = [("*", total_spending(rows))] if len(rows) > 1 else []
-        named = [(printable(f"{row['provider']}/{row['model']}"), row) for row in rows]
+        named = [(model_name(row), row) for row in rows]
         lines = [
             [name, *(_count_text(row["usage"][key]) for key in USAGE_KEYS), _usd(row["cost_usd"])]
             for name, row in [*named, *total]
         ]
         return str(self.words["spent_columns"]).split("|"), lines
 
-    def _ranking(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    def _ranking(
+        self, rows: Sequence[Mapping[str, Any]], scale: Mapping[str, float] | None
+    ) -> tuple[list[str], list[list[str]]]:
         """The titles of the ranking's columns, and its rows, as text."""
         titles = str(self.words["table_columns"]).split("|")
         medals = {1: "🥇", 2: "🥈", 3: "🥉"}
         placed = [(medals.get(place, str(place)), row) for place, row in rank(rows)]
         placed += [("–", row) for row in rows if row["hallumaze_score"] is None]
         placed += [
-            ("·", row)
-            for row in rows
-            if row["provider"] == "reference" and row["hallumaze_score"] is not None
+            ("·", row) for row in rows if row["rank"] is None and row["hallumaze_score"] is not None
         ]
         lines = []
         for place, row in placed:
-            name = f"{row['provider']}/{row['model']}"
-            numbers = [_number(row[key]) for key in ("mei", "ce", "brs")]
-            lines.append(
-                [
-                    place,
-                    printable(name),
-                    _number(row["sr"], 2),
-                    *numbers,
-                    _number(row["hallucination_count"], 1),
-                    _number(row["hallumaze_score"]),
-                    str(row["n"]),
-                    str(row["n_error"]),
-                ]
-            )
+            numbers = [_number(row["sr"], 2), *(_number(row[key]) for key in ("mei", "ce", "brs"))]
+            score = with_interval(row["hallumaze_score"], row["ci"].get("hallumaze_score"))
+            cells = [*numbers, _number(row["hallucination_count"], 1), score]
+            if scale:
+                cells.append(_number(centred(row["hallumaze_score"], scale), 2))
+            lines.append([place, model_name(row), *cells, str(row["n"]), str(row["n_error"])])
+        if scale:
+            titles.insert(-2, "0–1")
         return titles, lines
 
     def _best(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -5304,6 +6759,17 @@ class Console:
     def saved(self, kind: str, path: Path) -> None:
         """A file was written."""
         self.log(self.say("saved", kind=kind, path=path))
+
+
+def judges_text(judges: Sequence[Mapping[str, Any]]) -> str:
+    """The scores of the two judges, as the console shows them where they disagree."""
+    return " ≠ ".join(f"{run['judge'][:1]} {run['score']:.0f}" for run in judges)
+
+
+def model_name(row: Mapping[str, Any]) -> str:
+    """PROVIDER/MODEL, and its group if it is not A, fit for a terminal."""
+    group = "" if row["ariadne_group"] == "A" else f" {row['ariadne_group']}"
+    return printable(f"{row['provider']}/{row['model']}{group}")
 
 
 def _count_text(count: int | None) -> str:
@@ -5394,6 +6860,273 @@ class RichConsole(Console):
         self.terminal.print(table)
 
 
+# -- reports --------------------------------------------------------------------------------------
+
+
+class Table(NamedTuple):
+    """A titled table of texts; its first `left` columns hold words, the others numbers."""
+
+    title: str
+    columns: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    left: int = 1
+
+
+class Report(NamedTuple):
+    """Tables, what is to be said of them, and the same for machines."""
+
+    tables: Sequence[Table]
+    notes: Sequence[str]
+    data: Mapping[str, Any]
+
+
+def with_interval(value: float | None, interval: Sequence[float] | None, sign: str = "") -> str:
+    """A number with its 95 % interval: "0.612 [0.580, 0.644]"."""
+    if value is None:
+        return "–"
+    text = f"{value:{sign}.3f}"
+    return f"{text} [{interval[0]:{sign}.3f}, {interval[1]:{sign}.3f}]" if interval else text
+
+
+def markdown(report: Report) -> str:
+    """The report for a README or a web page; what models are called cannot break out of a cell."""
+    parts = []
+    for table in report.tables:
+        rows = [table.columns, *table.lines]
+        cells = [[_markdown_cell(cell) for cell in row] for row in rows]
+        rule = ["---" if k < table.left else "---:" for k in range(len(table.columns))]
+        lines = [f"| {' | '.join(row)} |" for row in [cells[0], rule, *cells[1:]]]
+        parts.append("\n".join([f"**{_markdown_cell(table.title)}**", "", *lines]))
+    notes = "\n".join(f"- {_markdown_cell(note)}" for note in report.notes)
+    return "\n\n".join([*parts, *([notes] if notes else [])]) + "\n"
+
+
+def _markdown_cell(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|#~!$])", r"\\\1", html.escape(text, quote=False))
+
+
+def latex(report: Report) -> str:
+    """The report for a paper: booktabs tables, notes as comments."""
+    parts = []
+    for table in report.tables:
+        shape = "l" * table.left + "r" * (len(table.columns) - table.left)
+        head, *rows = [
+            " & ".join(map(_latex_cell, row)) + r" \\" for row in [table.columns, *table.lines]
+        ]
+        lines = [
+            rf"\begin{{tabular}}{{{shape}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        parts.append("\n".join([f"% {_latex_cell(table.title)}", *lines]))
+    notes = "\n".join(f"% {_latex_cell(note)}" for note in report.notes)
+    return "\n\n".join([*parts, *([notes] if notes else [])]) + "\n"
+
+
+_LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "−": "$-$",
+    "Δ": r"$\Delta$",
+    "η": r"$\eta$",
+    "²": r"$^2$",
+    "★": "",
+}
+
+
+def _latex_cell(text: str) -> str:
+    return "".join(_LATEX.get(c, c) for c in text)
+
+
+def comparison_report(
+    found: Sequence[Sample], comparisons: Sequence[Comparison], words: Mapping[str, Any]
+) -> Report:
+    """What `compare` has to say."""
+    tables = [_means_table(found, words)]
+    if comparisons:
+        tables.append(_comparisons_table(comparisons, words))
+    effects = group_effects(found)
+    if effects:
+        lines = [
+            [
+                printable(row["model"]),
+                row["group"],
+                _number(row["nrs"]),
+                _number(row["ti"]),
+                _ti_band(row["ti"], words),
+                _number(row["ignore_rate"]),
+            ]
+            for row in effects
+        ]
+        tables.append(Table(words["groups_title"], words["groups_columns"].split("|"), lines, 1))
+    correlations = _human_correlations(found)
+    if correlations:
+        lines = [
+            [printable(a), printable(b), _number(r), str(cells)] for a, b, r, cells in correlations
+        ]
+        tables.append(Table(words["h3_title"], words["h3_columns"].split("|"), lines, 2))
+    data = {
+        "samples": [_sample_entry(sample) for sample in found],
+        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "groups": effects,
+        "error_correlations": [
+            {"human": a, "model": b, "r": r, "cells": cells} for a, b, r, cells in correlations
+        ],
+    }
+    return Report(tables, _comparison_notes(found, comparisons, words), data)
+
+
+SHOWN = ("hallumaze_score", "mei", "sr", "recognition_f1")  # with their intervals, in this order
+
+
+def _means_table(found: Sequence[Sample], words: Mapping[str, Any]) -> Table:
+    told = [
+        name for name in found[0].condition if any(name in differing(found[0], s) for s in found)
+    ]
+    lines = []
+    for sample in found:
+        intervals = intervals_by_mazes([sample.values[name] for name in SHOWN])
+        cells = [
+            with_interval(sample.means[name], interval)
+            for name, interval in zip(SHOWN, intervals, strict=True)
+        ]
+        where = condition_text(sample, told)
+        mazes = len(sample.values["hallumaze_score"])
+        counts = [str(sample.n), str(mazes), str(sample.n_error)]
+        lines.append([printable(sample.name), printable(where), *counts, *cells])
+    return Table(words["means_title"], words["means_columns"].split("|"), lines, 2)
+
+
+def _comparisons_table(comparisons: Sequence[Comparison], words: Mapping[str, Any]) -> Table:
+    lines = []
+    for c in comparisons:
+        lines.append(
+            [
+                printable(f"{c.b} − {c.a}"),
+                c.metric + ("" if c.paired else f" ({words['unpaired']})"),
+                str(c.n),
+                with_interval(c.difference, c.interval, "+"),
+                c.test or words["too_few"],
+                _p_text(c.p_holm),
+                _number(c.effect, 2),
+            ]
+        )
+    return Table(words["compare_title"], words["compare_columns"].split("|"), lines, 2)
+
+
+def _p_text(p: float | None) -> str:
+    return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _ti_band(ti: float | None, words: Mapping[str, Any]) -> str:
+    """v1.1's words for a trainability: above 0.3 and below 0.1 (section 9.3)."""
+    if ti is None:
+        return "–"
+    return str(words["ti_bands"].split("|")[0 if ti > 0.3 else 2 if ti < 0.1 else 1])
+
+
+def _human_correlations(
+    found: Sequence[Sample],
+) -> list[tuple[str, str, float | None, int]]:
+    people = [sample for sample in found if sample.provider == "human" and sample.places]
+    models = [s for s in found if s.provider != "human" and s.condition["group"] == "A"]
+    pairs = [(a, b, *error_correlation(a, b)) for a in people for b in models]
+    return [(a.name, b.name, r, cells) for a, b, r, cells in pairs if cells]
+
+
+def _sample_entry(sample: Sample) -> dict[str, Any]:
+    return {
+        "source": sample.source,
+        "provider": sample.provider,
+        "model": sample.model,
+        "condition": dict(sample.condition),
+        "n": sample.n,
+        "n_error": sample.n_error,
+        "n_mazes": len(sample.values["hallumaze_score"]),
+        "means": dict(sample.means),
+    }
+
+
+def _comparison_notes(
+    found: Sequence[Sample], comparisons: Sequence[Comparison], words: Mapping[str, Any]
+) -> list[str]:
+    """What differs between the samples, what was not paired and why, and how far to trust it."""
+    notes = []
+    told = dict.fromkeys(name for s in found for name in differing(found[0], s))
+    if told:
+        names = ", ".join(words[f"condition_{name}"] for name in told)
+        notes.append(words["differs"].format(names=names))
+    if "mirage" in told and any(s.condition.get("mirage") == "off" for s in found):
+        notes += [
+            words["language_bias"].format(
+                b=printable(c.b),
+                a=printable(c.a),
+                difference=with_interval(c.difference, c.interval, "+"),
+            )
+            for c in comparisons
+            if c.metric == "mei" and "mirage=off" in c.b
+        ]
+    seen = dict.fromkeys(
+        (c.a, c.b, c.only_a, c.only_b, c.paired)
+        for c in comparisons
+        if c.metric == "hallumaze_score"
+    )
+    for a, b, only_a, only_b, paired in seen:
+        say = "not_paired" if paired else "none_paired"
+        if only_a or only_b:
+            notes.append(
+                words[say].format(a=printable(a), b=printable(b), only_a=only_a, only_b=only_b)
+            )
+    if errors := sum(sample.n_error for sample in found):
+        notes.append(words["errors_left_out"].format(count=errors))
+    if any(
+        sample.n and not sample.values["hallumaze_score"] and sample.provider == "human"
+        for sample in found
+    ):
+        notes.append(words["group_means"])
+    if any(not c.test for c in comparisons):
+        notes.append(words["few_pairs"])
+    if any(FEWEST_PAIRS <= c.n < FEW_MAZES for c in comparisons):
+        notes.append(words["few_mazes"])
+    return notes
+
+
+FEW_MAZES = 30  # fewer, and percentile intervals are too narrow
+
+
+def ablation_report(found: Mapping[str, Any], words: Mapping[str, Any]) -> Report:
+    """What `ablate` has to say."""
+    keys = ("mei", *(f"mei_without_{name}" for _, name in _MEI_TERMS), "score", "score_without_ce")
+    lines = [
+        [printable(row["model"]), row["group"], *(_number(row[key]) for key in keys)]
+        for row in found["models"]
+    ]
+    grid = found["grid"]
+    stability = [
+        [
+            str(grid["points"]),
+            *(_number(grid[key]) for key in ("tau_mean", "tau_min", "same_order")),
+        ]
+    ]
+    spread = [[name, _number(value)] for name, value in found["discriminability"].items()]
+    tables = [
+        Table(words["ablation_title"], words["ablation_columns"].split("|"), lines, 2),
+        Table(words["grid_title"], words["grid_columns"].split("|"), stability, 0),
+        Table(words["eta_title"], words["eta_columns"].split("|"), spread, 1),
+    ]
+    notes = [words["one_model"]] if len(found["models"]) < 2 else []
+    if found["without_terms"]:
+        notes.append(words["without_terms"].format(n=found["without_terms"]))
+    return Report(tables, notes, found)
+
+
 def make_console(lang: str, quiet: bool) -> Console:
     """A RichConsole on a terminal where rich is installed, plain lines anywhere else."""
     if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
@@ -5407,59 +7140,44 @@ def make_console(lang: str, quiet: bool) -> Console:
 # -- files ----------------------------------------------------------------------------------------
 
 
-_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
-_ONE_LINE = 3  # what is nested as deep as this, such as the steps of a trial, stands on one line
+_ONE_LINE = 2  # nested as deep as this, such as a trial of a result file: on one line
 
 
 def json_text(value: Any) -> str:
     """Sorted keys, floats at 6 places, no NaN, a newline at the end: the same value, same bytes.
 
-    A value of the outermost object that is an iterator is written as a list; its items must have
-    their floats at 6 places already.
+    A value that is an iterator is written as a list of what it yields: texts of JSON, which are
+    taken as they stand.
     """
     return "".join(json_chunks(value))
 
 
 def json_chunks(value: Any) -> Iterator[str]:
     """The same piece by piece, so that a list behind an iterator is never held whole."""
-    if not isinstance(value, Mapping):
-        yield _indented(_rounded(value), 0) + "\n"
+    yield from _chunks(_rounded(value), 0)
+    yield "\n"
+
+
+def _chunks(value: Any, depth: int) -> Iterator[str]:
+    """A value, or each of its items on a line of its own."""
+    held = isinstance(value, (dict, list))
+    if not isinstance(value, Iterator) and not (held and value and depth < _ONE_LINE):
+        yield _JSON.encode(value)
         return
-    mark = "{"
-    for key in sorted(value):
-        yield f"{mark}\n  {_JSON.encode(key)}: "
-        yield from _value_chunks(value[key])
-        mark = ","
-    yield "{}\n" if mark == "{" else "\n}\n"
-
-
-def _value_chunks(value: Any) -> Iterator[str]:
-    """A value of the outermost object."""
-    if not isinstance(value, Iterator):
-        yield _indented(_rounded(value), 1)
-        return
-    mark = "["
-    for item in value:
-        yield f"{mark}\n    {_indented(item, 2)}"
-        mark = ","
-    yield "[]" if mark == "[" else "\n  ]"
-
-
-def _indented(value: Any, depth: int) -> str:
-    """A value, or an item of each of its first levels, on a line of its own."""
-    if depth == _ONE_LINE or not value or not isinstance(value, (dict, list)):
-        return _JSON.encode(value)
     indent, outdent = "\n" + "  " * (depth + 1), "\n" + "  " * depth
-    if isinstance(value, list):
-        items = ",".join([indent + _indented(item, depth + 1) for item in value])
-        return f"[{items}{outdent}]"
-    items = ",".join(
-        [
-            f"{indent}{_JSON.encode(key)}: {_indented(value[key], depth + 1)}"
-            for key in sorted(value)
-        ]
-    )
-    return f"{{{items}{outdent}}}"
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    mark = opening
+    for item in sorted(value) if isinstance(value, dict) else value:
+        yield f"{mark}{indent}"
+        if isinstance(value, dict):
+            yield f"{_JSON.encode(item)}: "
+            yield from _chunks(value[item], depth + 1)
+        elif held:
+            yield from _chunks(item, depth + 1)
+        else:
+            yield item
+        mark = ","
+    yield opening + closing if mark == opening else outdent + closing
 
 
 def write_atomically(path: Path, text: str | Iterable[str], mode: int = 0o644) -> None:
@@ -5497,7 +7215,7 @@ def result_document(
     For `json_chunks`: its mazes and results are iterators.
     """
     rows = aggregate(results)
-    mirage = config.mirage if config.use_mirage else "off"
+    mirage = config.hints
     described = mazes[0].describe(mirage)
     first = {
         key: described[key]
@@ -5515,9 +7233,11 @@ def result_document(
         "schema_version": SCHEMA_VERSION,
         "timestamp": utc_now(),
         "maze": first,
-        "mazes": (maze.describe(mirage) for maze in mazes),
+        "mazes": (_JSON.encode(maze.describe(mirage)) for maze in mazes),
         "config": {**asdict(config), "mirage": mirage, **settings},
-        "results": (result.as_dict() for result in results),
+        "results": results.texts()
+        if isinstance(results, JournalResults)
+        else map(as_json, results),
         "aggregate": rows,
         "spending": total_spending(rows),
         "environment": made_with,
@@ -5559,6 +7279,13 @@ _CSV_FIELDS = tuple(
         "usage",
         "params_sent",
         "earlier_attempts",
+        "reasoning_signal_counts",
+        "recognition",
+        "events",
+        "recovery",
+        "ece_bins",
+        "lure",
+        "tiers",
     )
 )
 
@@ -5740,7 +7467,7 @@ def _add_maze_options(group: Any) -> None:
         "--no-mirage", dest="mirage", action="store_const", const="off", help=_HELP["no_mirage"]
     )
     add("--no-confidence", action="store_true", help=_HELP["no_confidence"])
-    add("--group", choices=GROUPS, help=_HELP["group"])
+    add("--group", choices=(*GROUPS, ALL_GROUPS), help=_HELP["group"])
     add("--lang", choices=LANGUAGES, help=_HELP["lang"])
 
 
@@ -5762,6 +7489,7 @@ def _add_output_options(group: Any) -> None:
     add("--results-dir", type=Path, metavar="PATH", help=_HELP["results_dir"])
     add("--resume", nargs="?", const="", metavar="RUN", help=_HELP["resume"])
     add("--fail-on-regression", action="store_true", help=_HELP["fail_on_regression"])
+    add("--human-data", type=Path, metavar="FILE", help=_HELP["human_data"])
     add("--quiet", action="store_true", help=_HELP["quiet"])
 
 
@@ -5841,8 +7569,9 @@ def _check_fields(
 def _check_maze(path: Path, maze: Mapping[str, Any]) -> None:
     if not SMALLEST <= maze.get("size", SMALLEST) <= LARGEST:
         raise UsageError(f"{path}: maze.size must be {SMALLEST} to {LARGEST}")
-    if maze.get("ariadne_mode", "A") not in GROUPS:
-        raise UsageError(f"{path}: maze.ariadne_mode must be one of {', '.join(GROUPS)}")
+    if maze.get("ariadne_mode", "A") not in (*GROUPS, ALL_GROUPS):
+        known = ", ".join((*GROUPS, ALL_GROUPS))
+        raise UsageError(f"{path}: maze.ariadne_mode must be one of {known}")
     if maze.get("max_tokens", 1) < 1:
         raise UsageError(f"{path}: maze.max_tokens must be 1 or more")
 
@@ -5981,6 +7710,11 @@ class Plan:
     runs: int
     chosen: bool  # the models were named or found; else they are the reference agents
 
+    @property
+    def trials(self) -> int:
+        """How many trials each model has."""
+        return len(self.mazes) * self.runs * len(self.config.groups)
+
 
 def make_plan(
     options: argparse.Namespace, env: Mapping[str, str], specs: list[ModelSpec] | None = None
@@ -6115,8 +7849,13 @@ def run_command(argv: Sequence[str]) -> int:
 
 def _check_packages(options: argparse.Namespace) -> None:
     """Whether what the options need is installed."""
-    if options.fail_on_regression and not is_installed("scipy"):
-        raise UsageError("--fail-on-regression needs a package: pip install scipy")
+    if options.fail_on_regression:
+        _need_scipy("--fail-on-regression")
+
+
+def _need_scipy(what: str) -> None:
+    if not is_installed("scipy"):
+        raise UsageError(f"{what} needs a package: pip install scipy")
 
 
 def console_language(lang: str | None, env: Mapping[str, str]) -> str:
@@ -6202,7 +7941,7 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Print what a run would send: trials, tokens and cost of each model."""
     sampled = islice(plan.mazes, MOST_SAMPLED)
     sizes = [PromptBuilder(maze, plan.config).build().tokens() for maze in sampled]
-    trials = len(plan.mazes) * plan.runs
+    trials, groups = plan.trials, plan.config.groups
     lines = []
     for spec in plan.specs:
         provider = make_provider(spec, plan.config)
@@ -6211,8 +7950,9 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
         if spec.provider in CALLS_NOBODY:
             read = most = 0
         calls = [(read, most)]
-        if plan.config.ariadne_mode != "A":  # the first answer is sent again with the hint
-            calls.append((read + most, most))
+        if hinted := len(groups) - groups.count("A"):  # the first answer is sent again
+            share = hinted / len(groups)
+            calls.append((round(share * (read + most)), round(share * most)))
         costs = [provider.price({"input": asked, "output": told}) for asked, told in calls]
         if costs[0] is not None and options.batch and provider.has_batches:
             costs[0] *= BATCH_DISCOUNT  # a hint is a call of its own
@@ -6314,7 +8054,7 @@ def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Consol
             limits = _limits(options)
             limits = replace(limits, batch=limits.batch or bool(journal.header.get("batch")))
             _check_prices(plan, providers, limits, console)
-            total = len(plan.specs) * len(plan.mazes) * plan.runs
+            total = len(plan.specs) * plan.trials
             done = len(journal.finished)
             console.log(console.say("resumed", path=path, done=done, total=total))
             return _play(plan, providers, journal, limits, options, console)
@@ -6325,7 +8065,7 @@ def _check_resume_options(options: argparse.Namespace) -> None:
     defaults = build_parser().parse_args([])
     allowed = (
         *("resume", "config", "output", "csv", "quiet", "results_dir", "fail_on_regression"),
-        *("concurrency", "max_cost", "max_time", "batch", "batch_wait"),
+        *("concurrency", "max_cost", "max_time", "batch", "batch_wait", "human_data"),
     )
     for name, value in vars(options).items():
         if name not in allowed and value != getattr(defaults, name):
@@ -6348,13 +8088,17 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
             raise ValueError("seeds and runs are whole numbers")
         if not (specs and mazes[0] and runs > 0):
             raise ValueError("it has no trials")
-        owners = {specs[n // (len(mazes) * runs)].provider for n in journal.batches}
-        if owners - set(BATCHES):
+        plan = Plan(config, specs, mazes, runs, True)
+        if {specs[n // plan.trials].provider for n in journal.batches} - set(BATCHES):
             raise ValueError("it names a batch of a provider that has none")
-        known = ((config.lang, LANGUAGES), (config.ariadne_mode, GROUPS), (config.mirage, MIRAGES))
+        known = (
+            (config.lang, LANGUAGES),
+            (config.ariadne_mode, (*GROUPS, ALL_GROUPS)),
+            (config.mirage, MIRAGES),
+        )
         if odd := [value for value, values in known if value not in values]:
             raise ValueError(f"{odd[0]!r} is no setting")
-        return Plan(config, specs, mazes, runs, True)
+        return plan
     except (LookupError, TypeError, ValueError) as error:
         why = one_line(str(error))
         raise UsageError(f"{journal.path}: line 1 is no journal's first line ({why})") from None
@@ -6397,7 +8141,9 @@ def _play(
         journal=journal,
         limits=limits,
     )
-    console.begin(len(providers) * len(plan.mazes) * plan.runs - len(journal.finished))
+    if len(plan.mazes) >= FEWEST_PAIRS:  # intervals will be asked for
+        Thread(target=load_numpy, daemon=True).start()  # while the first answers are on their way
+    console.begin(len(providers) * plan.trials - len(journal.finished))
     problem = _run_all(runner, console)
     results = runner.results
     _tell_the_end(runner, len(results), console)
@@ -6417,7 +8163,7 @@ def _play(
     judged = options.fail_on_regression and results
     if judged and _find_regressions(target.resolve(), past, console):
         return EXIT_REGRESSION
-    whole = len(journal.finished) == len(providers) * len(plan.mazes) * plan.runs
+    whole = len(journal.finished) == len(providers) * plan.trials
     return EXIT_OK if whole else EXIT_ERRORS
 
 
@@ -6458,7 +8204,10 @@ def _tell_the_end(runner: BenchmarkRunner, count: int, console: Console) -> None
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    """Prove before any call that --output can be written; through a link, not in its place."""
+    """Prove before any call that --output can be written, through a link, not in its place, and
+    that --human-data can be read."""
+    if options.human_data:
+        read_people(options.human_data)
     if options.output is None:
         return
     try:
@@ -6586,7 +8335,12 @@ def _save(
     settings = {"runs": plan.runs, "models": [spec.public() for spec in plan.specs]}
     document = result_document(results, plan.mazes, plan.config, settings, made_with)
     document["run"] = run
-    console.tables(document["aggregate"])
+    people = _people(options)
+    if people:
+        document["human_data"] = [person.as_dict() for person in people]
+    if not console.quiet:
+        scale = reference_scale(plan.mazes, plan.config)
+        console.tables(document["aggregate"], aggregate(people), scale)
     csv_path = target.with_name(f"{target.name.removesuffix('.json')}.csv")
     try:
         write_atomically(target, json_chunks(document))
@@ -6621,7 +8375,7 @@ def _is_result_file(document: Any) -> bool:
             (*named, "ariadne_group"),
             ("hallumaze_score", "mei", "sr", "n", "n_error"),
         ),
-        (("results",), (*named, "prompt_sha256"), ("hallumaze_score",)),
+        (("results",), (*named, "ariadne_group", "prompt_sha256"), ("hallumaze_score",)),
         (("config", "models"), named, ()),
     )
     dated = re.match(r"\d{4}-\d\d-\d\dT", str(_dig(document, "timestamp")))
@@ -6668,9 +8422,9 @@ def _has_regressed(
     console: Console,
 ) -> bool:
     """Whether the interval of a model's paired difference lies below zero; says what it found."""
-    provider, model = row["provider"], row["model"]
-    name = f"{provider}/{model}"
-    pairs = ((path, paired_differences(then, now, provider, model)) for _, path, then in past)
+    key = row["provider"], row["model"], row["ariadne_group"]
+    name = f"{key[0]}/{key[1]}"
+    pairs = ((path, paired_differences(then, now, key)) for _, path, then in past)
     path, differences = next(((p, d) for p, d in pairs if d), (None, []))
     if len(differences) < FEWEST_PAIRS:
         console.alarm(console.say("cannot_tell", model=name, count=len(differences)))
@@ -6715,6 +8469,157 @@ def history_command(argv: Sequence[str]) -> int:
     rows.sort(key=lambda row: str(row["timestamp"]))
     console.history(rows)
     return EXIT_OK
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+def compare_command(argv: Sequence[str]) -> int:
+    """`compare`: paired differences between the conditions or the models of result files."""
+    parser = _report_parser("compare")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_HELP["rescore_file"])
+    parser.add_argument("--by", choices=("condition", "model"), help=_HELP["compare_by"])
+    options = parser.parse_args(argv)
+    _need_scipy("compare")
+    found = [sample for path in options.files for sample in _read_samples(path)]
+    people = _people(options)
+    found += samples(str(options.human_data), {}, "", people)
+    names = {sample.name for sample in found}
+    by_model = options.by == "model" or (options.by is None and len(names) == len(found) > 1)
+    comparisons = (compare_models if by_model else compare_conditions)(found)
+    if not comparisons and not people:
+        raise UsageError(
+            "there is nothing to compare: give files with a model in common, or --by model"
+        )
+    console = make_console(console_language(options.lang, os.environ), quiet=False)
+    return _tell(comparison_report(found, comparisons, console.words), options, console)
+
+
+def ablate_command(argv: Sequence[str]) -> int:
+    """`ablate`: what each term of MEI and Score is good for (v1.1 section 14)."""
+    parser = _report_parser("ablate")
+    parser.add_argument("file", type=Path, metavar="FILE", help=_HELP["rescore_file"])
+    options = parser.parse_args(argv)
+    _need_scipy("ablate")
+    console = make_console(console_language(options.lang, os.environ), quiet=False)
+    results = read_results(options.file)[1]
+    if not any(result.outcome != ERROR for result in results):
+        raise UsageError(f"{options.file}: holds no scored trial")
+    found = ablation([*results, *_people(options)])
+    return _tell(ablation_report(found, console.words), options, console)
+
+
+def plan_command(argv: Sequence[str]) -> int:
+    """`plan`: how many mazes a comparison needs."""
+    parser = _command_parser("plan", _HELP["plan"])
+    parser.add_argument("file", type=Path, metavar="FILE", help=_HELP["plan_file"])
+    parser.add_argument("--effect", type=_decimal(1, 0.0001), required=True, help=_HELP["effect"])
+    parser.add_argument("--metric", choices=COMPARED, default=COMPARED[0], help=_HELP["metric"])
+    parser.add_argument("--lang", choices=LANGUAGES, help=_HELP["history_lang"])
+    options = parser.parse_args(argv)
+    _need_scipy("plan")
+    console = make_console(console_language(options.lang, os.environ), quiet=False)
+    found = _read_samples(options.file)
+    lines = [
+        [
+            printable(f"{_told_apart(b, a)} − {_told_apart(a, b)}"),
+            str(len(differences)),
+            str(mazes_needed(list(differences.values()), options.effect)),
+        ]
+        for a, b in combinations(found, 2)
+        if len(differences := _changes(a.values[options.metric], b.values[options.metric]))
+        >= FEWEST_PAIRS
+    ]
+    if not lines:
+        raise UsageError(
+            f"{options.file}: holds no two models or conditions with {FEWEST_PAIRS} mazes in"
+            " common: run two on the same mazes first, as a pilot"
+        )
+    title = console.say("plan_mazes", effect=f"{options.effect:g}", metric=options.metric)
+    console.table(title, console.words["plan_mazes_columns"].split("|"), lines, 1)
+    return EXIT_OK
+
+
+def _told_apart(sample: Sample, other: Sample) -> str:
+    """A sample's name, with what tells it from another of the same model."""
+    if sample.name != other.name:
+        return sample.name
+    return f"{sample.name} {condition_text(sample, differing(sample, other))}"
+
+
+def _report_parser(name: str) -> _Parser:
+    parser = _command_parser(name, _HELP[name])
+    form = parser.add_mutually_exclusive_group()
+    for kind in ("json", "markdown", "latex"):
+        form.add_argument(f"--{kind}", action="store_true", help=_HELP[f"as_{kind}"])
+    parser.add_argument("--human-data", type=Path, metavar="FILE", help=_HELP["human_data"])
+    parser.add_argument("--lang", choices=LANGUAGES, help=_HELP["history_lang"])
+    return parser
+
+
+def _people(options: argparse.Namespace) -> list[BenchmarkResult]:
+    """The results of people that --human-data names."""
+    return read_people(options.human_data) if options.human_data else []
+
+
+def _tell(report: Report, options: argparse.Namespace, console: Console) -> int:
+    """Print a report in the form that was asked for."""
+    if options.json:
+        put_line(json_text({**report.data, "notes": list(report.notes)}), sys.stdout, end="")
+    elif options.markdown or options.latex:
+        put_line((markdown if options.markdown else latex)(report), sys.stdout, end="")
+    else:
+        for table in report.tables:
+            console.table(*table)
+        console.line()
+        for note in report.notes:
+            console.line(f"  {note}")
+    return EXIT_OK
+
+
+def read_results(path: Path) -> tuple[dict[str, Any], list[BenchmarkResult]]:
+    """(the document, its results) of a result file; UsageError names what is wrong with it."""
+    document = _parse_json(path, _read_bytes(path))
+    entries, config = _dig(document, "results"), _dig(document, "config")
+    if not isinstance(entries, list) or not isinstance(config, dict):
+        raise UsageError(f"{path}: is no result file of this program")
+    models = config.get("models", [])
+    if not isinstance(models, list) or not all(
+        _has_fields(m, ("provider", "model"), ()) for m in models
+    ):
+        raise UsageError(f"{path}: config.models is no list of models")
+    return document, _results_of(path, entries, "results")
+
+
+def _results_of(path: Path, entries: Sequence[Any], where: str) -> list[BenchmarkResult]:
+    found = []
+    for k, entry in enumerate(entries):
+        try:
+            found.append(from_json(BenchmarkResult, entry))
+        except ValueError as error:
+            raise UsageError(f"{path}: {where}[{k}]: {error}") from None
+    return found
+
+
+def read_people(path: Path) -> list[BenchmarkResult]:
+    """The results of people in a file: a list of BenchmarkResult objects, trials or means of a
+    group, or a result file. Raises UsageError, which names what is wrong."""
+    document = _parse_json(path, _read_bytes(path))
+    entries = document if isinstance(document, list) else _dig(document, "results")
+    if not isinstance(entries, list) or not entries:
+        raise UsageError(f"{path}: is no list of results of people")
+    people = _results_of(path, entries, "results" if isinstance(document, dict) else "")
+    if other := next((person.provider for person in people if person.provider != "human"), None):
+        raise UsageError(f'{path}: the provider of people is "human", not "{printable(other)}"')
+    return people
+
+
+def _read_samples(path: Path) -> list[Sample]:
+    document, results = read_results(path)
+    found = samples(path.name, document["config"], str(document.get("timestamp", "")), results)
+    if not any(sample.n for sample in found):
+        raise UsageError(f"{path}: holds no scored trial")
+    return found
 
 
 # -- rescoring and judging -------------------------------------------------------------------------
@@ -6833,7 +8738,9 @@ class Interview:
         elif options.mirage == "off":
             options.mirage = None
         options.no_confidence = not self._ask_yes("ask_confidence", not options.no_confidence)
-        group = self._ask("ask_group", options.group or "A", lambda text: text.upper() in GROUPS)
+        group = self._ask(
+            "ask_group", options.group or "A", lambda text: text.upper() in (*GROUPS, ALL_GROUPS)
+        )
         options.group = group.upper()
         if specs and self._ask_yes("ask_save", False):
             self._save(options, chosen)
@@ -6921,6 +8828,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "rescore": rescore_command,
     "judge": judge_command,
     "history": history_command,
+    "compare": compare_command,
+    "ablate": ablate_command,
+    "plan": plan_command,
 }
 
 
@@ -7148,7 +9058,15 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "truncated": "토큰 한도에서 잘림",
         "refused": "거절함",
         "table_title": "HalluMaze 종합 비교",
-        "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score|n|오류",
+        "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score [95 % CI]|n|오류",
+        "measures_title": "모델은 자기 오류를 아는가",
+        "measures_columns": "모델|F1 [95 % CI]|정밀도|재현율|비용|ECE|AUROC2|유혹|대개",
+        "no_lure": "유혹 효과 없음: 거짓 힌트가 있는 갈림길과 힌트가 없는 갈림길을 모두 만나야 "
+        "합니다. 큰 미로에 더 많고, --mirage balanced는 옳은 길에도 힌트를 둡니다.",
+        "scale": "0–1: 같은 미로에서 random-walk({random_walk})와 explorer({explorer})를 "
+        "0과 1로 본 Score",
+        "ti": "{model}: TI = {ti} ({band})",
+        "reliable": "{model}: {runs}번 되풀이한 Score의 ICC = {icc}, 한 번의 표준오차 {sem}",
         "spent_title": "토큰과 비용",
         "spent_columns": "모델|입력|출력|추론|캐시|USD",
         "unpriced": "  {model}: 시행 {count}개는 값을 알 수 없어 비용에 들어 있지 않습니다.",
@@ -7189,6 +9107,46 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "시행은 다시 호출합니다.",
         "torn": "참고: {path}: 쓰다 만 마지막 줄을 버렸습니다.",
         "resumed": "{path}: 시행 {total}개 중 {done}개가 끝나 있어 나머지를 이어서 합니다.",
+        "means_title": "조건별 평균 [95 % CI]",
+        "means_columns": "모델|조건|n|미로|오류|Score|MEI★|SR|인식 F1",
+        "compare_title": "차이 [95 % CI]",
+        "compare_columns": "비교|지표|n|Δ|검정|p (Holm)|효과 크기",
+        "unpaired": "짝 없음",
+        "too_few": "미로 부족",
+        "groups_title": "아리아드네의 실",
+        "groups_columns": "모델|그룹|NRS|TI|학습 가능성|무시율",
+        "ti_bands": "높음|보통|낮음",
+        "h3_title": "오류 위치의 상관 (H3)",
+        "h3_columns": "사람|모델|r|칸 수",
+        "condition_group": "아리아드네 그룹",
+        "condition_mirage": "힌트(mirage)",
+        "condition_use_confidence": "확신도 질문",
+        "condition_lang": "프롬프트 언어",
+        "condition_max_tokens": "최대 토큰",
+        "condition_temperature": "온도",
+        "condition_reasoning_effort": "추론 노력",
+        "condition_size": "미로 크기(난이도 곡선)",
+        "condition_date": "날짜",
+        "differs": "다른 점: {names}",
+        "language_bias": "언어 편향 Δ = MEI(힌트 없음) − MEI(힌트 있음) = {difference}  ({b}; {a})",
+        "not_paired": "{a}와 {b}: 짝이 없는 미로는 뺐습니다 "
+        "(앞에만 {only_a}개, 뒤에만 {only_b}개).",
+        "none_paired": "주의: {a}와 {b}에는 같은 미로가 없어 짝을 짓지 못했습니다 "
+        "({only_a}개와 {only_b}개). 미로의 차이도 섞여 있습니다.",
+        "errors_left_out": "오류로 끝난 시행 {count}개는 어디에도 들어가지 않습니다.",
+        "group_means": "집단 평균은 미로별 값이 없어 짝지은 검정에 들어가지 않습니다.",
+        "few_pairs": "미로가 6개보다 적으면 구간과 p를 말할 수 없습니다.",
+        "few_mazes": "미로가 30개보다 적으면 백분위 구간이 실제보다 좁습니다.",
+        "ablation_title": "항목을 뺀 지표",
+        "ablation_columns": "모델|그룹|MEI|−HRR|−조기|−탈출|−감점|Score|−CE",
+        "grid_title": "가중치 격자에서의 순위",
+        "grid_columns": "격자점|τ 평균|τ 최소|같은 순서 비율",
+        "eta_title": "변별력 (모델 간 분산의 비율, η²)",
+        "eta_columns": "지표|η²",
+        "one_model": "순위와 변별력에는 모델이 둘 이상 있어야 합니다.",
+        "without_terms": "기록 {n}건에는 MEI의 항이 없어 빠졌습니다(사람 집단의 평균 등).",
+        "plan_mazes": "{metric} 차이 {effect}을(를) 80 % 확률로 찾는 데 필요한 미로",
+        "plan_mazes_columns": "비교|예비 미로|필요한 미로",
         "show_title": "미로 {size}, 시드 {seed}",
         "check_ok": "  ✓ {model}: 키와 모델이 확인됨 ({seconds}초)",
         "check_failed": "  ✗ {error}",
@@ -7199,7 +9157,7 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "ask_size": "미로 크기 (5, 7, 9, 11)",
         "ask_mirage": "Linguistic Mirage를 켤까요? (y/n)",
         "ask_confidence": "확신도를 물을까요? (y/n)",
-        "ask_group": "Ariadne 그룹 (A, B, C)",
+        "ask_group": "Ariadne 그룹 (A, B, C, ALL)",
         "ask_save": "설정을 config.json에 저장할까요? (y/n)",
         "ask_overwrite": "{path}이(가) 이미 있습니다. 덮어쓸까요? (y/n)",
         "ask_again": "{answer}: 쓸 수 없는 답입니다.",
@@ -7222,7 +9180,16 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "truncated": "cut by the token limit",
         "refused": "refused",
         "table_title": "HalluMaze comparison",
-        "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score|n|errors",
+        "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score [95 % CI]|n|errors",
+        "measures_title": "What the models know of their errors",
+        "measures_columns": "model|F1 [95 % CI]|prec.|recall|cost|ECE|AUROC2|lure|mostly",
+        "no_lure": "no lure effect: junctions with a false hint and junctions without any must "
+        "both be met; larger mazes have more of them (see also --mirage balanced)",
+        "scale": "0–1: Score on the scale of random-walk ({random_walk}) and explorer ({explorer}) "
+        "on these mazes",
+        "ti": "{model}: TI = {ti} ({band})",
+        "reliable": "{model}: Score over {runs} repeats: ICC = {icc}, standard error of one run "
+        "{sem}",
         "spent_title": "Tokens and cost",
         "spent_columns": "model|input|output|reasoning|cached|USD",
         "unpriced": "  {model}: the price of {count} trials is unknown; the cost leaves them out",
@@ -7262,6 +9229,49 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "is another now are called again",
         "torn": "note: {path}: the last line, which was never finished, was dropped",
         "resumed": "{path}: {done} of {total} trials are finished; going on with the others",
+        "means_title": "Means by condition [95 % CI]",
+        "means_columns": "model|condition|n|mazes|errors|Score|MEI★|SR|recognition F1",
+        "compare_title": "Differences [95 % CI]",
+        "compare_columns": "comparison|metric|n|Δ|test|p (Holm)|effect size",
+        "unpaired": "UNPAIRED",
+        "too_few": "too few mazes",
+        "groups_title": "Ariadne's thread",
+        "groups_columns": "model|group|NRS|TI|trainability|ignore rate",
+        "ti_bands": "high|middling|unreceptive",
+        "h3_title": "Correlation of error positions (H3)",
+        "h3_columns": "people|model|r|cells",
+        "condition_group": "Ariadne group",
+        "condition_mirage": "hints (mirage)",
+        "condition_use_confidence": "confidence asked for",
+        "condition_lang": "language of the prompt",
+        "condition_max_tokens": "token limit",
+        "condition_temperature": "temperature",
+        "condition_reasoning_effort": "reasoning effort",
+        "condition_size": "maze size (difficulty curve)",
+        "condition_date": "date",
+        "differs": "what differs: {names}",
+        "language_bias": "language bias Δ = MEI(without hints) − MEI(with hints) = {difference}  "
+        "({b}; {a})",
+        "not_paired": "{a} and {b}: mazes without a partner are left out (only there: {only_a}, "
+        "only here: {only_b})",
+        "none_paired": "NOTE: {a} and {b} have no maze in common, so nothing is paired ({only_a} "
+        "and {only_b} mazes): the difference is that of the mazes, too",
+        "errors_left_out": "trials that ended as errors are in no number: {count}",
+        "group_means": "means of groups of people have no value by maze and are in no paired test",
+        "few_pairs": "with fewer than 6 mazes neither an interval nor a p-value can be told",
+        "few_mazes": "with fewer than 30 mazes percentile intervals are narrower than they should "
+        "be",
+        "ablation_title": "Metrics without a term",
+        "ablation_columns": "model|group|MEI|−HRR|−early|−esc|−penalty|Score|−CE",
+        "grid_title": "The ranking over the grid of weights",
+        "grid_columns": "points|mean τ|least τ|same order",
+        "eta_title": "Discriminability (share of variance between models, η²)",
+        "eta_columns": "metric|η²",
+        "one_model": "ranking and discriminability need two models",
+        "without_terms": "{n} records hold no terms of MEI, as means of a group do, and are left "
+        "out",
+        "plan_mazes": "Mazes needed to find a difference of {effect} in {metric} in 80 % of cases",
+        "plan_mazes_columns": "comparison|pilot mazes|mazes needed",
         "show_title": "maze {size}, seed {seed}",
         "check_ok": "  ✓ {model}: key and model proved ({seconds} s)",
         "check_failed": "  ✗ {error}",
@@ -7272,7 +9282,7 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "ask_size": "maze size (5, 7, 9, 11)",
         "ask_mirage": "linguistic mirages? (y/n)",
         "ask_confidence": "ask for confidence? (y/n)",
-        "ask_group": "Ariadne group (A, B, C)",
+        "ask_group": "Ariadne group (A, B, C, ALL)",
         "ask_save": "save this to config.json? (y/n)",
         "ask_overwrite": "{path} exists. Overwrite it? (y/n)",
         "ask_again": "{answer}: not an answer to this.",
@@ -7314,7 +9324,8 @@ _HELP = {
     "or none (off)",
     "no_mirage": "the same as --mirage off",
     "no_confidence": "do not ask for a confidence per step",
-    "group": "Ariadne's thread: A no hint, B a hint when it is needed, C always (default A)",
+    "group": "Ariadne's thread: A no hint, B a hint when it is needed, C always, ALL each of them "
+    "(default A)",
     "lang": "language of the prompt (default ko) and of the console (default: the locale's)",
     "output": "result file (default results/hallumaze_results_DATE_TIME.json beside hallumaze.py)",
     "csv": "write a CSV beside the result file too",
@@ -7331,6 +9342,21 @@ _HELP = {
     "bars.",
     "history_model": "this model only: PROVIDER/MODEL, or MODEL",
     "history_lang": "language of the console (default: the locale's)",
+    "compare": "Compare the conditions of result files for each model, or models with each other, "
+    "maze by maze: difference, 95 % interval, test, Holm-corrected p, effect size.",
+    "compare_by": "what is compared: the conditions of each model (default where a model has "
+    "several) or the models",
+    "human_data": "results of people: a JSON list of BenchmarkResult objects, trials or means of "
+    "a group",
+    "as_json": "print JSON for machines",
+    "as_markdown": "print Markdown tables",
+    "as_latex": "print LaTeX tables (booktabs)",
+    "ablate": "What each term of MEI and Score is good for: without it, over a grid of 625 "
+    "weights, and how well each metric tells models apart.",
+    "plan": "How many mazes a paired comparison needs, from the spread in a pilot.",
+    "plan_file": "a result file of two models or conditions on the same mazes",
+    "effect": "the difference to be found, e.g. 0.05",
+    "metric": "of which metric (default hallumaze_score)",
     "rescore": "Recompute every number of result files from their answers and mazes alone, without "
     "any call. Prints what differs; exit code 70 when a claimed number does not follow.",
     "rescore_file": "a result file",
@@ -7349,6 +9375,9 @@ other commands (each has its own --help):
   rescore FILE…             recompute every number of result files from their raw answers
   judge TASKS OUTPUTS       the two deterministic judges on fixtures and outputs
   history [--model MODEL]   the past runs in the results folder
+  compare FILE…             paired differences between conditions or models
+  ablate FILE               what each term of MEI and Score is good for
+  plan FILE --effect D      how many mazes a comparison needs
 
 environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,

@@ -3,6 +3,7 @@
     python tests/bench.py               the rates of the parts
     python tests/bench.py --replay      whole runs of 1,000, 10,000 and 100,000 stored answers
     python tests/bench.py --overhead    a run over the network beside a bare loop over the same SDK
+    python tests/bench.py --statistics  how far intervals and tests can be trusted, and their time
 
 Each figure is the best of several rounds, and the calibration loop runs between them, so that
 figures of different machines, or of one machine at different hours, compare by the last column:
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -148,8 +150,63 @@ def overhead() -> None:
     )
 
 
+def two_models(stream: random.Random, mazes: int, effect: float) -> tuple[list[float], ...]:
+    """Scores of two synthetic models on the same mazes: how hard a maze is, and chance."""
+    hard = [stream.uniform(0.2, 0.6) for _ in range(mazes)]
+    one = [h + stream.betavariate(2, 2) * 0.4 for h in hard]
+    other = [h + stream.betavariate(2, 2) * 0.4 + effect for h in hard]
+    return one, other
+
+
+def coverage(mazes: int, repetitions: int = 1_000, effect: float = 0.05) -> tuple[float, float]:
+    """(share of intervals that hold the true difference, share of p < 0.05 without any)."""
+    stream = random.Random(mazes)
+    held = false = 0
+    for _ in range(repetitions):
+        one, other = two_models(stream, mazes, effect)
+        low, high = hallumaze.bootstrap_interval([b - a for a, b in zip(one, other, strict=True)])
+        held += low <= effect <= high
+        same, again = (dict(enumerate(scores)) for scores in two_models(stream, mazes, 0.0))
+        p = hallumaze.compare_values("a", "b", "mei", same, again).p
+        false += p is not None and p < 0.05
+    return held / repetitions, false / repetitions
+
+
+def statistics() -> None:
+    """How often intervals hold the truth, how often the test sees what is not there, how long it
+    takes."""
+    for mazes in (10, 20, 60):
+        held, false = coverage(mazes)
+        print(
+            f"{mazes} mazes: 95 % intervals hold the truth in {held:.1%}, false alarms {false:.1%}"
+        )
+    stream = random.Random(0)
+    results = [
+        hallumaze.BenchmarkResult(
+            "synthetic",
+            f"m{model}",
+            maze_seed=seed,
+            **{name: stream.random() for name in hallumaze.AVERAGED},
+        )
+        for model in range(5)
+        for seed in range(2_000)
+    ]
+    made = time.process_time()
+    hallumaze.aggregate(results)
+    aggregated = time.process_time()
+    config = {"models": [], "mirage": "trap"}
+    hallumaze.compare_models(hallumaze.samples("a.json", config, "", results))
+    compared = time.process_time()
+    print(
+        f"10,000 trials of 5 models: aggregated in {aggregated - made:.1f} s CPU, all pairs"
+        f" compared in {compared - aggregated:.1f} s"
+    )
+
+
 def main() -> None:
     """The figures that the arguments ask for."""
+    if "--statistics" in sys.argv:
+        return statistics()
     if "--replay" in sys.argv:
         return replay()
     if "--overhead" in sys.argv:

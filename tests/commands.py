@@ -25,6 +25,8 @@ SCRIPT = ROOT / "hallumaze.py"
 PATIENCE_S = 60  # a hang fails the test; nothing is measured
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"  # before a line of a run, without a terminal
 
+REPORTS = {("rescore",), ("judge",), ("compare",), ("ablate",), ("plan",)}  # no results folder
+
 # Takes the terminal on stdin, if there is one, as its own, hears Ctrl-C and SIGHUP again even where
 # pytest runs in the background or under nohup, and becomes the command.
 _BECOME = """
@@ -86,7 +88,7 @@ class Command:
 
     def given(self, args: tuple[str, ...], script: Path) -> tuple[str, ...]:
         """The arguments, with a results folder of the test's own: tests run side by side."""
-        elsewhere = script != SCRIPT or args[:1] in (("rescore",), ("judge",))
+        elsewhere = script != SCRIPT or args[:1] in REPORTS
         if args in ((), ("run",)) or elsewhere or "--results-dir" in args:
             return args
         return (*args, "--results-dir", str(self.folder / "results"))

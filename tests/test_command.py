@@ -153,7 +153,8 @@ def test_without_a_key_the_reference_agents_run(command: Command, tmp_path: Path
     assert lines[:6] == [f"▶ running: reference/{agent} (trials: 1)" for agent in AGENTS]
     assert [line.split()[1] for line in lines[6:]] == [f"reference/{agent}" for agent in AGENTS]
     numbers = r"SR=1\.00 \| MEI=0\.900● \| CE=0\.010 \| BRS=1\.000 \| Hall=0 BT=0 \| Score=0\.947"
-    signals = r"\d+\.\ds \| ↳ metacognitive signals: none"
+    judges = "A 50 ≠ B 100"  # every keyword, and no ground for any
+    signals = rf"\d+\.\ds \| {judges} \| ↳ metacognitive signals: none"
     assert re.fullmatch(rf"✓ reference/oracle seed 42 \| {numbers} \| {signals}", lines[6])
     assert saved == f"✓ JSON saved: {path}"
     assert "best score" not in first.out and "🥇" not in first.out

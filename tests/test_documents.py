@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from commands import ROOT, SCRIPT, Command
 
-from hallumaze import COMMANDS, UsageError, build_parser, read_config
+from hallumaze import COMMANDS, UsageError, build_parser, main, read_config
 
 DOCUMENTS = ("README.md", "README.ko.md", "DOCUMENTATION.md")
 
@@ -36,6 +36,13 @@ def test_the_documented_help_is_the_help(tmp_path: Path) -> None:
     (block,) = blocks(parts[0])
     done = Command(tmp_path)("--help", COLUMNS="80")
     assert block.strip("\n").splitlines() == done.out.strip("\n").splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_help_shows_no_mark_of_formatting(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: ") and "%%" not in text and "%(" not in text
 
 
 def test_the_lines_that_a_newcomer_pastes() -> None:

@@ -163,7 +163,7 @@ def test_what_a_failed_attempt_has_used_is_counted(command: Command, server: Ser
     (row,) = done.document["aggregate"]
     assert {key: row[key] for key in spending} == spending == done.document["spending"]
     table = done.out.split("Tokens and cost\n")[1].splitlines()
-    assert table[1].split() == ["openai/gpt-4o", "4,000", "800", "–", "–", "0.0180"]
+    assert table[1].split() == ["openai/gpt-4o", "C", "4,000", "800", "–", "–", "0.0180"]
     with command.output.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
         (line,) = csv.DictReader(file)
     assert (line["cost_usd"], line["tokens_input"]) == ("0.009", "2000")

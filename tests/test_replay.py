@@ -23,7 +23,7 @@ ZERO = dict.fromkeys(hallumaze.USAGE_KEYS, 0)
 # What tells of the call itself, and not of the answer.
 OF_THE_CALL = {
     *("provider", "model", "usage", "params_sent", "latency_s", "request_id", "cost_usd"),
-    *("n_unpriced", "timestamp", "trial_id"),
+    *("n_unpriced", "timestamp", "trial_id", "rank"),
 }
 DIRECTIONS = {(-1, 0): "N", (0, 1): "E", (1, 0): "S", (0, -1): "W"}
 
@@ -76,6 +76,8 @@ def of_the_answer(document: Json) -> tuple[list[Json], list[Json]]:
 
     def kept(entry: Json) -> Json:
         entry = {k: v for k, v in entry.items() if k not in OF_THE_CALL}
+        if "ci" in entry:
+            entry["ci"] = {k: v for k, v in entry["ci"].items() if k != "latency_s"}
         if entry.get("first_answer"):
             entry["first_answer"] = kept(entry["first_answer"])
         return entry

@@ -185,6 +185,23 @@ def test_an_untouched_file_follows_from_its_answers(command: Command, result: Pa
     assert (done.code, done.err) == (0, "")
 
 
+def test_intervals_are_no_matter_where_one_side_has_no_numpy(
+    command: Command, tmp_path: Path
+) -> None:
+    """They rest on it, and so do ranks: neither side's lack of them is a wrong number."""
+    (tmp_path / "bare" / "numpy").mkdir(parents=True)
+    (tmp_path / "bare" / "numpy" / "__init__.py").write_text("raise ImportError")
+    without = {"PYTHONPATH": str(tmp_path / "bare")}
+    args = ("--model", "reference/lured", "--size", "5", "--seeds", "1-7")
+    for made, rescored in ((without, {}), ({}, without)):
+        done = command.run(*args, **made)
+        assert done.code == 0
+        (row,) = done.document["aggregate"]
+        assert bool(row["ci"]) == (made == {})
+        again = command("rescore", str(done.output), **rescored)
+        assert (again.code, again.err) == (0, "")
+
+
 def test_rescoring_needs_no_sdk(command: Command, result: Path, tmp_path: Path) -> None:
     for name in ("anthropic", "openai", "google"):
         (tmp_path / "poison").mkdir(exist_ok=True)

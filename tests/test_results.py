@@ -489,12 +489,8 @@ def test_nothing_gives_nothing() -> None:
 
 
 def ranked(**scores: float | None) -> list[tuple[int, str]]:
-    rows = [
-        row
-        for model, score in scores.items()
-        for row in aggregate([replace(scored(1), model=model, hallumaze_score=score)])
-    ]
-    return [(place, row["model"]) for place, row in rank(rows)]
+    trials = [replace(scored(1), model=model, hallumaze_score=s) for model, s in scores.items()]
+    return [(place, row["model"]) for place, row in rank(aggregate(trials))]
 
 
 def test_rank() -> None:

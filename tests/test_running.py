@@ -754,7 +754,7 @@ def test_what_an_attempt_in_vain_has_cost_is_not_lost(command: Command, server: 
         assert spent_on["usage"]["input"] == 2 * 1000 + 2 * 3000
         assert spent_on["usage"]["output"] == 2 * 500 + 2 * 600
     shown = table(last.out, "Tokens and cost")
-    assert shown["openai/gpt-4o"] == ["8,000", "2,200", "–", "–", "0.0420"]
+    assert shown["openai/gpt-4o C"] == ["8,000", "2,200", "–", "–", "0.0420"]
 
 
 # -- nothing is held whole -------------------------------------------------------------------------
@@ -825,44 +825,52 @@ def test_json_in_pieces_is_the_json_of_the_whole() -> None:
         "list": [1, {"a": []}],
         "number": 0.1,
     }
-    iterated = {**whole, **{name: iter(whole[name]) for name in ("none", "one", "items")}}
-    expected = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    assert "".join(hallumaze.json_chunks(iterated)) == expected
-    assert "".join(hallumaze.json_chunks(whole)) == expected == hallumaze.json_text(whole)
+
+    def texts(name: str) -> Iterator[str]:
+        return (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in whole[name])
+
+    iterated = {**whole, **{name: texts(name) for name in ("none", "one", "items")}}
+    written = hallumaze.json_text(whole)
+    assert json.loads(written) == whole
+    assert "".join(hallumaze.json_chunks(iterated)) == written
+    assert "".join(hallumaze.json_chunks(whole)) == written
     only = {"only": iter(())}
     assert hallumaze.json_text(only) == '{\n  "only": []\n}\n'
     assert hallumaze.json_text({}) == "{}\n"
-    # The list in a field of a trial stands on one line.
-    deep = {"results": [{"steps": [{"step": 1, "cell": [0, 1]}], "path": [[0, 0], [0, 1]]}]}
-    lines = [
+    # Each trial stands on one line, as does each item of any other field of a document.
+    deep = {
+        "config": {"size": 5, "lang": "ko"},
+        "results": [{"steps": [{"step": 1, "cell": [0, 1]}]}, {"steps": []}],
+    }
+    assert hallumaze.json_text(deep).splitlines() == [
         "{",
+        '  "config": {',
+        '    "lang": "ko",',
+        '    "size": 5',
+        "  },",
         '  "results": [',
-        "    {",
-        '      "path": [[0, 0], [0, 1]],',
-        '      "steps": [{"cell": [0, 1], "step": 1}]',
-        "    }",
+        '    {"steps": [{"cell": [0, 1], "step": 1}]},',
+        '    {"steps": []}',
         "  ]",
         "}",
     ]
-    assert hallumaze.json_text({"results": iter(deep["results"])}).splitlines() == lines
-    assert hallumaze.json_text(deep).splitlines() == lines
     # Floats at 6 places, tuples as lists, and no NaN.
     assert hallumaze.json_text({"a": [(1 / 3, 2.0)]}) == (
-        '{\n  "a": [\n    [\n      0.333333,\n      2.0\n    ]\n  ]\n}\n'
+        '{\n  "a": [\n    [0.333333, 2.0]\n  ]\n}\n'
     )
     with pytest.raises(ValueError, match="JSON"):
-        hallumaze.json_text({"a": iter([math.nan])})
+        hallumaze.json_text({"a": [math.nan]})
 
 
 def test_json_in_pieces_takes_one_item_at_a_time() -> None:
     taken: list[int] = []
     written: list[str] = []
 
-    def items() -> Iterator[dict[str, int]]:
+    def items() -> Iterator[str]:
         for k in range(5):
             assert sum("item" in chunk for chunk in written) == k  # the one before is written
             taken.append(k)
-            yield {"item": k}
+            yield f'{{"item": {k}}}'
 
     chunks = hallumaze.json_chunks({"a": 1, "rows": items(), "z": 2})
     for chunk in chunks:
