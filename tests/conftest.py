@@ -10,6 +10,18 @@ from commands import Command
 from servers import Server, solution
 
 
+# Whose commands are measured for coverage, too: together they go through all of the program, and
+# measuring every command of every test would take half as long again.
+MEASURED = ("test_command", "test_history", "test_statistics", "test_terminal", "test_running")
+
+
+@pytest.fixture(autouse=True)
+def measured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the commands that other tests start unmeasured."""
+    if request.module.__name__ not in MEASURED:
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """The real command, in a folder of the test's own."""

@@ -171,11 +171,11 @@ def test_outcomes(text: str, call: str, outcome: str, sr: int) -> None:
 def test_scored_fields_by_hand() -> None:
     _, _, scored = score_answer(SOLVED, "ok", TWO)
     assert scored["steps"] == [
-        {"step": 1, "cell": (0, 0), "direction": "E", "confidence": 90, "verdict": "ok"},
-        {"step": 2, "cell": (0, 1), "direction": "S", "confidence": 80, "verdict": "ok"},
+        {"step": 1, "cell": [0, 0], "direction": "E", "confidence": 90, "verdict": "ok"},
+        {"step": 2, "cell": [0, 1], "direction": "S", "confidence": 80, "verdict": "ok"},
     ]
     assert scored["confidence_log"] == [{"step": 1, "conf": 90}, {"step": 2, "conf": 80}]
-    assert scored["final_path"] == [(0, 0), (0, 1), (1, 1)]
+    assert scored["final_path"] == [[0, 0], [0, 1], [1, 1]]
     assert (scored["declared_backtracks"], scored["declared_hallucinations"]) == (3, 2)
     assert (scored["declared_loops"], scored["metacog_signals"]) == (0, [])
     assert scored["ce"] == pytest.approx((0.1 + 0.2) / 2)
@@ -280,9 +280,10 @@ def test_json_rounds_sorts_and_refuses() -> None:
 @pytest.mark.parametrize("items", [[], [{}], [1, [0.666667, {"b": [], "a": "\n환각"}], None, "x"]])
 def test_json_of_an_iterator_is_that_of_a_list(items: list[Any]) -> None:
     whole = {"b": items, "a": 1, "c": {"d": [1, {}]}, "e": items}
-    text = json_text({**whole, "b": iter(items), "e": iter(items)})
+    texts = [json.dumps(item, sort_keys=True, ensure_ascii=False) for item in items]
+    text = json_text({**whole, "b": iter(texts), "e": iter(texts)})
     assert text == json_text(whole)
-    assert text == "".join(hallumaze.json_chunks({**whole, "b": iter(items)}))
+    assert text == "".join(hallumaze.json_chunks({**whole, "b": iter(texts)}))
 
 
 def test_a_result_document_is_written_piece_by_piece() -> None:
