@@ -9,7 +9,6 @@ import pytest
 from commands import Command
 from servers import Server, solution
 
-
 # Whose commands are measured for coverage, too: together they go through all of the program, and
 # measuring every command of every test would take half as long again.
 MEASURED = ("test_command", "test_history", "test_statistics", "test_terminal", "test_running")
