@@ -44,6 +44,7 @@ import os
 import platform
 import random
 import re
+import shutil
 import signal
 import stat
 import sys
@@ -102,6 +103,15 @@ MIRAGES = ("trap", "balanced", "off")
 GROUPS = ("A", "B", "C")
 ALL_GROUPS = "ALL"  # each trial once in each of them
 LANGUAGES = ("ko", "en")
+PROTOCOLS = ("plan", "step")  # the whole walk in one answer (v1.1), or one move at a time
+VIEWS = ("local", "map")  # what a game shows: the open sides of a place, or the whole listing too
+MEMORIES = ("chat", "history", "none")  # of a game: the conversation, the places visited, neither
+PLANTS = ("none", "wall", "branch", "loop")  # the wrong step that a trial opens with
+PLANT_FORMS = ("own", "other")  # as the model's own earlier turn, or as a colleague's notes
+BOTH_FORMS = "both"
+MOST_HINTS = 3  # of one game
+MOST_MOVES = 10**6
+ASKED_AGAIN = 2  # times, when an answer of a game holds no move
 
 # The verdicts on a step; every one but "ok" is a hallucination.
 OK, WALL, TELEPORT = "ok", "wall", "teleport"
@@ -197,6 +207,9 @@ class MazeConfig:
     prompt.
     temperature: None leaves it to the server. timeout: of one request, in seconds. retries: of a
     call that failed on the way.
+    protocol, view, memory: one of PROTOCOLS, VIEWS, MEMORIES. step_budget: the moves of a game,
+    None for 2·N². most_hints: of one game. hint_at: the move after which group C has its hint, None
+    for N. plant: one of PLANTS, in the form plant_as, one of PLANT_FORMS or BOTH_FORMS.
     """
 
     size: int = 7
@@ -211,11 +224,31 @@ class MazeConfig:
     reasoning_effort: str | None = None
     timeout: float = TIMEOUT_S
     retries: int = RETRIES
+    protocol: str = "plan"
+    view: str = "local"
+    memory: str = "chat"
+    step_budget: int | None = None
+    most_hints: int = MOST_HINTS
+    hint_at: int | None = None
+    plant: str = "none"
+    plant_as: str = "own"
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The intervention groups of the run."""
         return GROUPS if self.ariadne_mode == ALL_GROUPS else (self.ariadne_mode,)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of the planted error in the run; ("",) without one."""
+        if self.plant == "none":
+            return ("",)
+        return PLANT_FORMS if self.plant_as == BOTH_FORMS else (self.plant_as,)
+
+    @property
+    def conditions(self) -> tuple[tuple[str, str], ...]:
+        """What a model plays each maze under: (group, form of the planted error)."""
+        return tuple(product(self.groups, self.forms))
 
     @property
     def hints(self) -> str:
@@ -319,7 +352,8 @@ class Walk:
     went on to believe, did not follow, or withdrew. moves: (from, to) of each legal move by step.
     places: where the walk stood after each step. erred: the places that each hallucination names,
     where it stood among them. written: whether the steps stand in the answer as STEPs; else they
-    are the moves of a path.
+    are the moves of a path. origin: where it began. A planted error counts as step 0 in persisted
+    and stayed.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -335,6 +369,7 @@ class Walk:
     places: tuple[Place, ...] = ()
     erred: Mapping[int, frozenset[Place]] = field(default_factory=dict)
     written: bool = True
+    origin: Place | None = None
 
     @property
     def errors(self) -> tuple[int, ...]:
@@ -350,6 +385,20 @@ class Walk:
     def first_hallucination(self) -> int:
         """The first step that is one, from 1; -1 if none is."""
         return next(iter(self.errors), -1)
+
+
+class Plant(NamedTuple):
+    """The beginning of a walk that holds one wrong step, its last but for steps into a branch.
+
+    kind: one of PLANTS. steps: STEPs as a model would write them. wrong: the number of the wrong
+    one, from 1. stood, aimed: where that stands, and where it leads or would lead.
+    """
+
+    kind: str
+    steps: tuple[Claim, ...]
+    wrong: int
+    stood: Place
+    aimed: Place
 
 
 # =================================================================================================
@@ -787,6 +836,68 @@ class MazeEngine:
         """The hints of v1.1: on wrong branches only."""
         return self.mirages("trap")
 
+    def planted(self, kind: str) -> Plant | None:
+        """The walk of 3 to 6 moves with one wrong step that a trial opens with; the same for every
+        model. None for "none", and where the maze has no room for one of this kind. Into a branch
+        it is longer where the first one lies deeper.
+
+        wall: the last move runs against a wall. loop: the last move was made before. branch: one
+        move leaves the solution, those after it go on into the branch.
+        """
+        walks = {"wall": self._into_walls, "loop": self._in_loops, "branch": self._into_branches}
+        found = walks[kind]() if kind in walks else []
+        if not found:
+            return None
+        cells, wrong = found[int(self._stream(f"plant {kind}").random() * len(found))]
+        claims = [
+            Claim(0, number, here, self.direction(here, ahead))
+            for number, (here, ahead) in enumerate(pairwise(cells), 1)
+        ]
+        return Plant(kind, tuple(claims), wrong, cells[wrong - 1], cells[wrong])
+
+    def _beginnings(self, fewest: int, most: int) -> list[list[Cell]]:
+        """The first cells of the solution, after so many moves, short of the exit."""
+        path: list[Cell] = [(r, c) for r, c in self.solution_path]
+        return [path[: k + 1] for k in range(fewest, min(most, len(path) - 2) + 1)]
+
+    def _into_walls(self) -> list[tuple[list[Cell], int]]:
+        """(cells, number of the wrong move) of every walk that ends in a wall inside the grid."""
+        beyond = (
+            (cells, self.destination(cells[-1], d))
+            for cells in self._beginnings(2, 5)
+            for d in DIRECTIONS
+        )
+        return [
+            ([*cells, cell], len(cells))
+            for cells, cell in beyond
+            if cell and self.exists(cell) and cell not in (*self.neighbours(cells[-1]), self.start)
+        ]
+
+    def _in_loops(self) -> list[tuple[list[Cell], int]]:
+        """The same of every walk that goes back a move and makes that move again."""
+        return [
+            ([*cells, cells[-2], cells[-1]], len(cells) + 1) for cells in self._beginnings(2, 4)
+        ]
+
+    def _into_branches(self) -> list[tuple[list[Cell], int]]:
+        """The same of every walk that leaves the solution, and goes on if it is short till then;
+        where the first junction lies too deep for 6 moves, of those that leave it there."""
+        found: list[tuple[list[Cell], int]] = []
+        for cells in self._beginnings(0, len(self.solution_path)):
+            if found and len(cells) > 6:
+                break
+            for lure in self.neighbours(cells[-1]):
+                walk = [*cells, lure]
+                while len(walk) < 4 and (on := self._onward(walk)):
+                    walk.append(on)
+                if not self.on_solution(lure) and len(walk) > 3:
+                    found.append((walk, len(cells)))
+        return found
+
+    def _onward(self, walk: Sequence[Cell]) -> Cell | None:
+        """The first cell that a walk can go on to without turning round."""
+        return next((n for n in self.neighbours(walk[-1]) if n != walk[-2]), None)
+
     def _stream(self, name: str) -> random.Random:
         """A seeded stream of its own, so that one use of chance never shifts another."""
         return random.Random(f"hallumaze {name} {self.size} {self.seed}")
@@ -794,20 +905,34 @@ class MazeEngine:
     def encode_text(self, use_mirage: bool = True, lang: str = "ko", mirage: str = "trap") -> str:
         """The maze as the model sees it: a header, then every cell's open directions (v1.1)."""
         words = _LISTING_WORDS[lang]
-        hints: dict[Place, str] = {}
-        for cell, letter, phrase, _ in self.mirages(mirage) if use_mirage else ():
-            text = words["hint"].format(direction=letter, phrase=_MIRAGE_PHRASES[lang][phrase])
-            hints[cell] = f"{hints.get(cell, '')}  ⚑ {text}"
-        lines = [
-            f"MAZE {self.size}×{self.size} | START:{_cell_text(self.start)}"
-            f" | EXIT:{_cell_text(self.goal)}",
-            f"Seed: {self.seed}",
-            "",
-            words["intro"],
-        ]
+        hints = self.hint_texts(mirage if use_mirage else "off", lang)
+        lines = [*self.header(), "", words["intro"]]
         for place, letters in zip(self._links, self.openings(), strict=True):
             lines.append(f"{_cell_text(place)}: [{_LISTED[letters]}]{hints.get(place, '')}")
         return "\n".join(lines)
+
+    def header(self) -> list[str]:
+        """The lines that say which maze it is (v1.1)."""
+        size, start, goal = (
+            f"{self.size}×{self.size}",
+            _cell_text(self.start),
+            _cell_text(self.goal),
+        )
+        return [f"MAZE {size} | START:{start} | EXIT:{goal}", f"Seed: {self.seed}"]
+
+    def hint_texts(self, mirage: str, lang: str) -> dict[Place, str]:
+        """What the hints of that kind add to the lines of their cells."""
+        words = _LISTING_WORDS[lang]
+        hints: dict[Place, str] = {}
+        for cell, letter, phrase, _ in self.mirages(mirage):
+            text = words["hint"].format(direction=letter, phrase=_MIRAGE_PHRASES[lang][phrase])
+            hints[cell] = f"{hints.get(cell, '')}  ⚑ {text}"
+        return hints
+
+    def line(self, place: Place) -> str:
+        """A cell and its open sides as the listing has them, without hints: (0,1): [E→ S↓]."""
+        ways = (self.direction(place, cell) or "" for cell in self.neighbours(place))
+        return f"{_cell_text(place)}: [{_LISTED[''.join(ways)]}]"
 
     def render(self, path: Sequence[Sequence[int]] = (), mirage: str = "trap") -> str:
         """The maze as a drawing: every wall, start S, exit X, the cells of a walk • (and × where it
@@ -924,31 +1049,66 @@ BYTES_PER_TOKEN = 2.2  # of a prompt, as Qwen 2.5's tokenizer counts it, in both
 
 
 class Prompt(NamedTuple):
-    """What is sent: the system message, the user message, and the SHA-256 (hex) of both."""
+    """What is sent: the system message, the user message, and the SHA-256 (hex) of all of it.
+
+    own: what the model is said to have answered, and the message after that; () for nothing.
+    """
 
     system: str
     user: str
     sha256: str
+    own: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation."""
+        contents = (self.user, *self.own)
+        return [
+            {"role": ("user", "assistant")[k % 2], "content": text}
+            for k, text in enumerate(contents)
+        ]
 
     def tokens(self) -> int:
         """About how many tokens it has; tokenizers differ by a third or so."""
-        return round(len(f"{self.system}{self.user}".encode()) / BYTES_PER_TOKEN)
+        return round(len("".join((self.system, self.user, *self.own)).encode()) / BYTES_PER_TOKEN)
 
 
 class PromptBuilder:
-    """(maze, config) -> the prompt, byte for byte the same for every model (v1.1 section 7)."""
+    """(maze, config) -> the prompt, byte for byte the same for every model (v1.1 section 7).
 
-    def __init__(self, maze: MazeEngine, config: MazeConfig) -> None:
+    form: of the planted error, one of PLANT_FORMS; "" for none.
+    """
+
+    def __init__(self, maze: MazeEngine, config: MazeConfig, form: str = "") -> None:
         self.maze = maze
         self.config = config
+        self.form = form
+        self.words = _PROMPTS[config.lang]
+        self.plant = maze.planted(config.plant) if form else None
 
     def build(self) -> Prompt:
-        """The encoded maze, the rules and the final block, and the system message beside them."""
-        words = _PROMPTS[self.config.lang]
-        maze = self.maze.encode_text(self.config.use_mirage, self.config.lang, self.config.mirage)
-        confidence = self.config.use_confidence
-        lines = [
-            maze,
+        """What the trial opens with: in a game all that comes before the first state."""
+        lines = self._game_rules() if self.config.protocol == "step" else self._plan_rules()
+        notes = self._planted_lines()
+        own: tuple[str, ...] = ()
+        if notes and self.form == "other":
+            lines += ["", self.words["notes"], *notes]
+        elif notes:
+            own = ("\n".join(notes),)
+        if notes and self.config.protocol == "plan":
+            own = (*own, self.words["go_on"]) if own else own
+            lines += [] if own else ["", self.words["go_on"]]
+        system, user = self.words["system"], "\n".join(lines)
+        return Prompt(system, user, chain_sha256(system, user, *own), own)
+
+    def _map(self) -> str:
+        return self.maze.encode_text(self.config.use_mirage, self.config.lang, self.config.mirage)
+
+    def _plan_rules(self) -> list[str]:
+        """The encoded maze, the rules and the final block (v1.1)."""
+        words, confidence = self.words, self.config.use_confidence
+        return [
+            self._map(),
             "",
             words["rules_title"],
             *words["rules"],
@@ -963,8 +1123,94 @@ class PromptBuilder:
             *(["CONFIDENCE_LOG: step1:conf1, step2:conf2, ..."] if confidence else ()),
             "FINAL_PATH: (0,0)→(r,c)→...→(N-1,N-1)",
         ]
-        user = "\n".join(lines)
-        return Prompt(words["system"], user, chain_sha256(words["system"], user))
+
+    def _game_rules(self) -> list[str]:
+        """The rules of a game, and with the view "map" the encoded maze before them."""
+        words, maze, size = self.words["game"], self.maze, self.maze.size
+        facts = {"size": f"{size}×{size}", "start": _cell_text(maze.start)}
+        return [
+            *([self._map()] if self.config.view == "map" else maze.header()),
+            "",
+            self.words["rules_title"],
+            *(rule.format(**facts, goal=_cell_text(maze.goal)) for rule in words["rules"]),
+            *(self.words["rules_confidence"] if self.config.use_confidence else ()),
+            words["signals"],
+            *self.words["signals"],
+            words["form"],
+            self.move_form(),
+        ]
+
+    def move_form(self) -> str:
+        """The line that a game asks for."""
+        confidence = self.words["step_confidence"] if self.config.use_confidence else ""
+        return str(self.words["game"]["move"].format(confidence=confidence))
+
+    def _planted_lines(self) -> list[str]:
+        """The planted walk, as a model would have written it."""
+        words, stated = self.words, ""
+        if self.config.use_confidence:
+            stated = words["step_confidence"].replace("XX", "90")
+        return [
+            f"STEP {step.number}: {_cell_text(step.cell)} → {step.direction}"
+            f"{ARROWS[step.direction or 'N']}{stated} | {words['planted_reason']}"
+            for step in (self.plant.steps if self.plant else ())
+        ]
+
+
+class StatePrompter:
+    """What a game tells the model before each move; knows the maze, not the model."""
+
+    def __init__(self, maze: MazeEngine, config: MazeConfig) -> None:
+        self.maze = maze
+        self.config = config
+        self.words = _PROMPTS[config.lang]["game"]
+        self._hints = maze.hint_texts(config.hints, config.lang)
+
+    def state(self, here: Place, last: str, left: int, visited: Iterable[Place]) -> str:
+        """Where the model stands, what is open there, what the last move did, and what is left.
+
+        visited: the places in the order of their first visit; () leaves them out.
+        """
+        words, places = self.words, " ".join(map(_cell_text, visited))
+        return "\n".join(
+            [
+                *([last] if last else []),
+                words["here"].format(line=f"{self.maze.line(here)}{self._hints.get(here, '')}"),
+                words["goal"].format(goal=_cell_text(self.maze.goal)),
+                words["left"].format(left=left, budget=game_budget(self.maze, self.config)),
+                *([words["visited"].format(places=places)] if places else []),
+                words["ask"],
+            ]
+        )
+
+    def moved(self, direction: str | None, to: Place) -> str:
+        """What is said of a move that was made."""
+        way = f"{direction}{ARROWS[direction]}" if direction else ""
+        return str(self.words["moved"].format(way=way, to=_cell_text(to)))
+
+    def blocked(self, claim: Claim, verdict: Verdict, here: Place) -> str:
+        """What is said of a move that was not."""
+        way, cell, to = verdict.direction, claim.cell, claim.to
+        facts = {
+            "here": _cell_text(here),
+            "way": way,
+            "cell": cell and _cell_text(cell),
+            "to": _cell_text(cell if to is None else to) if cell or to else "",
+        }
+        if verdict.verdict == PHANTOM_DIRECTION:
+            kind = "no_direction"
+        elif verdict.verdict == WALL:
+            kind = "wall"
+        elif way and cell not in (None, here):
+            kind = "not_there"
+        else:
+            kind = "no_way"
+        return str(self.words[kind].format(**facts))
+
+
+def game_budget(maze: MazeEngine, config: MazeConfig) -> int:
+    """The moves of a game: what was asked for, or 2·N²."""
+    return 2 * maze.budget if config.step_budget is None else config.step_budget
 
 
 def chain_sha256(*texts: str) -> str:
@@ -991,7 +1237,8 @@ class Reply:
     `usage` counts tokens alike for all vendors: `input` includes cached ones and `output` includes
     reasoning; None where the server is silent. `params_sent` holds what was really sent, and under
     "dropped" what the server rejected before. `latency_s` is the time of the answered request.
-    `cost_usd` is None where the price of the model, or what it used, is not known.
+    `cost_usd` is None where the price of the model, or what it used, is not known. `cache_written`:
+    how many tokens of the input were put into the vendor's cache, where that has a price.
     """
 
     text: str
@@ -1003,6 +1250,7 @@ class Reply:
     latency_s: float = 0.0
     request_id: str = ""
     cost_usd: float | None = None
+    cache_written: int | None = None
 
 
 class TrialKey(NamedTuple):
@@ -1016,10 +1264,10 @@ NO_KEY = TrialKey()
 
 
 class Request(NamedTuple):
-    """A question that goes with a batch: the first turn of a conversation."""
+    """A question that goes with a batch: the conversation that a trial opens with."""
 
     system: str
-    user: str
+    messages: Sequence[Message]
     max_tokens: int
 
 
@@ -1243,7 +1491,11 @@ def _sum(*numbers: N | None) -> N | None:
 
 
 def price_usd(
-    provider: str, model: str, base_url: str, usage: Mapping[str, int | None]
+    provider: str,
+    model: str,
+    base_url: str,
+    usage: Mapping[str, int | None],
+    cache_written: int | None = None,
 ) -> float | None:
     """What the tokens cost, in USD, at the list price that the package genai-prices knows.
 
@@ -1258,7 +1510,12 @@ def price_usd(
     except ImportError:
         return None
     cached = min(usage.get("cached") or 0, read)
-    used = Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached)
+    used = Usage(
+        input_tokens=read,
+        output_tokens=written,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(cache_written or 0, read - cached),
+    )
     try:
         if provider in DEFAULT_MODELS:
             priced = calc_price(used, model, provider_id=provider)
@@ -1377,7 +1634,8 @@ def _read_anthropic(message: Any) -> Reply:
         _count(usage, "output_tokens_details", "thinking_tokens"),
         cached,
     )
-    return _reply(_dig(message, "content"), _dig(message, "stop_reason"), counts, message)
+    reply = _reply(_dig(message, "content"), _dig(message, "stop_reason"), counts, message)
+    return replace(reply, cache_written=written)
 
 
 def _read_openai(completion: Any) -> Reply:
@@ -1587,10 +1845,13 @@ class LLMProvider:
         messages: Sequence[Message],
         max_tokens: int,
         trial: TrialKey = NO_KEY,
+        fixed: int | None = None,
     ) -> Reply:
         """The model's answer to a conversation.
 
-        trial: what it is asked for, for a provider that keeps answers by it.
+        trial: what it is asked for, for a provider that keeps answers by it. fixed: how many
+        characters of the last message the next question will begin with again, so that a vendor
+        who must be told may cache all up to there; None when there is no next one.
 
         Raises ProviderError when the call failed for reasons outside the model, NotWiredError for
         a stub, UsageError for a missing key or package. None of them ever carries a key, nor a
@@ -1603,6 +1864,7 @@ class LLMProvider:
         turns = getattr(call, "takes_turns", False)
         prompt = [dict(m) for m in messages] if turns else flatten(messages)
         self._thread.trial = trial
+        self._thread.fixed = fixed
         started = time.monotonic()
         result = self._guarded(lambda: call(prompt, max_tokens, system))
         if isinstance(result, str):
@@ -1618,7 +1880,7 @@ class LLMProvider:
 
     def _finished(self, reply: Reply, discount: float = 1.0) -> Reply:
         """A reply that may be stored, with what it cost."""
-        cost = self.price(reply.usage)
+        cost = self.price(reply.usage, reply.cache_written)
         return replace(
             reply,
             text=self._keepable(reply.text),
@@ -1628,11 +1890,13 @@ class LLMProvider:
             cost_usd=reply.cost_usd if cost is None else cost * discount,
         )
 
-    def price(self, usage: Mapping[str, int | None]) -> float | None:
+    def price(
+        self, usage: Mapping[str, int | None], cache_written: int | None = None
+    ) -> float | None:
         """What these tokens of this model cost, in USD; None when it is not known."""
         if self.provider in CALLS_NOBODY:
             return 0.0
-        return price_usd(self.provider, self.model, self.base_url, usage)
+        return price_usd(self.provider, self.model, self.base_url, usage, cache_written)
 
     def _keepable(self, text: str) -> str:
         """A server's text without the key, should it echo it, and without what no file can hold."""
@@ -1671,7 +1935,8 @@ class LLMProvider:
         client = self._anthropic
 
         def post(params: dict[str, Any]) -> Any:
-            body = self._anthropic_body(params, _turns(prompt), system)
+            turns = _marked(_turns(prompt), getattr(self._thread, "fixed", None))
+            body = self._anthropic_body(params, turns, system)
             extra = {k: body.pop(k) for k in ("temperature",) if k in body}
             # Without an explicit timeout the SDK refuses a large max_tokens.
             return client.messages.create(extra_body=extra, timeout=self.timeout, **body)
@@ -1680,7 +1945,7 @@ class LLMProvider:
 
     @staticmethod
     def _anthropic_body(
-        params: Mapping[str, Any], messages: Sequence[Message], system: str
+        params: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], system: str
     ) -> dict[str, Any]:
         body = {**params, "messages": messages}
         if effort := body.pop("reasoning_effort", None):
@@ -1738,8 +2003,11 @@ class LLMProvider:
 
     @takes_turns
     def _call_reference(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
-        task = _read_task(_turns(prompt)[0]["content"])
-        text = REFERENCE_AGENTS[self.model](task)
+        turns = _turns(prompt)
+        if scene := _read_scene(turns):
+            text = STEP_AGENTS[self.model](scene)
+        else:
+            text = REFERENCE_AGENTS[self.model](_read_task(*(turn["content"] for turn in turns)))
         return Reply(text, finish_reason="end", usage=dict.fromkeys(USAGE_KEYS, 0))
 
     @takes_turns
@@ -1872,8 +2140,8 @@ class LLMProvider:
         shape: Callable[[Mapping[str, Any], Sequence[Message], str], dict[str, Any]],
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         for key, request in requests.items():
-            turns = [{"role": "user", "content": request.user}]
-            yield key, shape(self._params(request.max_tokens), turns, request.system)
+            params = self._params(request.max_tokens)
+            yield key, shape(params, request.messages, request.system)
 
     def _submit_anthropic(self, requests: Mapping[str, Request]) -> str:
         client = self._anthropic.with_options(max_retries=0)
@@ -2161,6 +2429,23 @@ def _turns(prompt: str | list[Message]) -> list[Message]:
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
+def _marked(messages: Sequence[Message], fixed: int | None) -> list[dict[str, Any]]:
+    """The messages for anthropic, which caches up to a mark: behind the first `fixed` characters of
+    the last one, or behind the one before it."""
+    if fixed is None or (not fixed and len(messages) == 1):
+        return list(messages)
+    k = len(messages) - (1 if fixed else 2)
+    text = messages[k]["content"]
+    end = fixed or len(text)
+    mark = {"type": "text", "text": text[:end], "cache_control": {"type": "ephemeral"}}
+    rest = [{"type": "text", "text": text[end:]}] if text[end:] else []
+    return [
+        *messages[:k],
+        {"role": messages[k]["role"], "content": [mark, *rest]},
+        *messages[k + 1 :],
+    ]
+
+
 def _host(url: str) -> str:
     """The host of an http or https URL; "" when it is no such URL."""
     try:
@@ -2203,6 +2488,7 @@ class _Task:
     lang: str
     use_confidence: bool
     digest: str
+    planted: Sequence[tuple[Cell, str]] = ()
 
     @property
     def solution(self) -> list[Cell]:
@@ -2214,8 +2500,22 @@ _LISTED_CELL = re.compile(r"^\((\d+),(\d+)\): \[([^\]]*)\](.*)$", re.M)
 _LISTED_HINT = re.compile(r"⚑ ([NESW])")
 
 
-def _read_task(prompt: str) -> _Task:
-    """The task of a prompt that PromptBuilder built; UsageError for any other text."""
+_PLANTED_STEP = re.compile(r"^STEP \d+: \((\d+),(\d+)\) → ([NESW])", re.M)
+
+
+def _read_plant(contents: Sequence[str], lang: str) -> list[tuple[Cell, str]]:
+    """The walk that a conversation opens with: (cell, direction) of each step; [] for none."""
+    words = _PROMPTS[lang]
+    _, noted, planted = contents[0].partition(words["notes"])
+    if not noted:
+        own = len(contents) > 2 and (words["go_on"] in contents[2] or _SCENE.search(contents[2]))
+        planted = contents[1] if own and not _SCENE.search(contents[0]) else ""
+    return [((int(r), int(c)), way) for r, c, way in _PLANTED_STEP.findall(planted)]
+
+
+def _read_task(*contents: str) -> _Task:
+    """The task of a conversation that PromptBuilder opened; UsageError for any other text."""
+    prompt = contents[0]
     openings = []
     hints: dict[Cell, list[str]] = {}
     for r, c, ways, rest in _LISTED_CELL.findall(prompt):
@@ -2227,7 +2527,7 @@ def _read_task(prompt: str) -> _Task:
         raise UsageError(f"reference agents only play HalluMaze prompts: {error}") from None
     lang = "ko" if _PROMPTS["ko"]["rules_title"] in prompt else "en"
     digest = hashlib.sha256(prompt.encode()).hexdigest()
-    return _Task(maze, hints, lang, "CONFIDENCE_LOG" in prompt, digest)
+    return _Task(maze, hints, lang, "CONFIDENCE_LOG" in prompt, digest, _read_plant(contents, lang))
 
 
 class _Script:
@@ -2238,6 +2538,36 @@ class _Script:
         self.words = _AGENT_WORDS[task.lang]
         self.lines: list[str] = []
         self.confidences: list[int] = []
+        self.begun = len(task.planted)  # steps that were written before
+        self.trail = [task.maze.start]  # of those
+        self._take_up()
+
+    @property
+    def here(self) -> Cell:
+        """Where the walk goes on."""
+        return self.trail[-1]
+
+    def _take_up(self) -> None:
+        """Follow the steps that were written before, but through no wall."""
+        maze, trail = self.task.maze, self.trail
+        for cell, letter in self.task.planted:
+            ahead = maze.destination(cell, letter)
+            if ahead and trail[-2:-1] == [ahead]:
+                trail.pop()
+            elif ahead and ahead in maze.neighbours(cell):
+                trail.append(ahead)
+
+    def own_up(self) -> None:
+        """Say what was wrong with them: a move against a wall, or one that was made before."""
+        maze, made = self.task.maze, set[tuple[Cell, str]]()
+        for number, (cell, letter) in enumerate(self.task.planted, 1):
+            ahead = maze.destination(cell, letter)
+            if ahead not in maze.neighbours(cell):
+                self.lines.append(self.words["wrong"].format(cell=_cell_text(cell), way=letter))
+            elif ahead and (cell, letter) in made:
+                step = f"visited at step {number - 2}"
+                self.lines.append(f"LOOP detected at {_cell_text(ahead)} — {step}")
+            made.add((cell, letter))
 
     def step(self, cell: Cell, ahead: Cell, confidence: int, reason: str) -> None:
         """One STEP from a cell to the one next to it."""
@@ -2245,7 +2575,8 @@ class _Script:
         self.confidences.append(confidence)
         stated = f" | {self.words['confidence']}: {confidence}%" if self.task.use_confidence else ""
         self.lines.append(
-            f"STEP {len(self.confidences)}: {_cell_text(cell)} → {letter}{ARROWS[letter]}{stated}"
+            f"STEP {self.begun + len(self.confidences)}: {_cell_text(cell)} →"
+            f" {letter}{ARROWS[letter]}{stated}"
             f" | {self.words[reason]}"
         )
 
@@ -2255,7 +2586,8 @@ class _Script:
 
     def finish(self, path: Sequence[Cell], backtracks: int = 0) -> str:
         """The whole answer, with the final block."""
-        log = ", ".join(f"step{k}:{conf}" for k, conf in enumerate(self.confidences, 1))
+        stated = enumerate(self.confidences, self.begun + 1)
+        log = ", ".join(f"step{k}:{conf}" for k, conf in stated)
         final = [f"BACKTRACK_COUNT: {backtracks}", "HALLUCINATION_COUNT: 0"]
         if self.task.use_confidence:
             final.append(f"CONFIDENCE_LOG: {log}")
@@ -2263,19 +2595,27 @@ class _Script:
 
 
 def _agent_oracle(task: _Task) -> str:
-    """Walks the solution."""
+    """Walks the shortest way."""
     script = _Script(task)
-    for cell, ahead in pairwise(task.solution):
+    for cell, ahead in pairwise(_shortest(task.maze, script.here)):
         script.step(cell, ahead, 99, "onward")
     return script.finish(task.solution)
+
+
+def _shortest(maze: MazeEngine, here: Cell) -> list[Cell]:
+    """The cells from here to the exit."""
+    path = [here]
+    while path[-1] != maze.goal:
+        path.append(min(maze.neighbours(path[-1]), key=maze.distance))
+    return path
 
 
 def _agent_explorer(task: _Task) -> str:
     """Honest depth-first search: declares each dead end that it enters, and goes back."""
     script = _Script(task)
-    maze = task.maze
-    visited = {maze.start}
-    trail = [maze.start]
+    maze, trail = task.maze, script.trail
+    script.own_up()
+    visited = {*trail, *(cell for cell, _ in task.planted)}
     backtracks = 0
     back = False
     while trail[-1] != maze.goal:
@@ -2301,12 +2641,12 @@ def _agent_random_walk(task: _Task) -> str:
     script = _Script(task)
     maze = task.maze
     rand = random.Random(task.digest).random
-    walk = [maze.start]
+    walk = [script.here]
     while walk[-1] != maze.goal and len(walk) <= 4 * maze.budget:
         ways = maze.neighbours(walk[-1])
         walk.append(ways[int(rand() * len(ways))])
         script.step(walk[-2], walk[-1], 50, "guess")
-    return script.finish(walk)
+    return script.finish([*script.trail[:-1], *walk])
 
 
 def _walk_branch(script: _Script, cell: Cell, lure: Cell) -> None:
@@ -2324,7 +2664,7 @@ def _agent_lured(task: _Task) -> str:
     """Follows every hint to the end of its branch, then walks back without a word."""
     script = _Script(task)
     maze = task.maze
-    for cell, ahead in pairwise(task.solution):
+    for cell, ahead in pairwise(_shortest(maze, script.here)):
         lures = (maze.destination(cell, letter) for letter in task.hints[cell])
         for lure in lures:
             if lure is not None and not maze.on_solution(lure):
@@ -2336,12 +2676,16 @@ def _agent_lured(task: _Task) -> str:
 def _agent_bluffer(task: _Task) -> str:
     """Straight through the walls at 95 %, with boasts of its own watchfulness."""
     script = _Script(task)
-    last = task.maze.size - 1
-    path = [(0, c) for c in range(last + 1)] + [(r, last) for r in range(1, last + 1)]
+    last, maze = task.maze.size - 1, task.maze
+    told = [ahead for cell, way in task.planted if (ahead := maze.destination(cell, way))]
+    row, column = (told or [maze.start])[-1]
+    path = [(row, c) for c in range(column, last + 1)] + [
+        (r, last) for r in range(row + 1, last + 1)
+    ]
     for cell, ahead in pairwise(path):
         script.step(cell, ahead, 95, "sure")
     script.lines.append("LOOP detected at (0,0) — visited at step 1")
-    return script.finish(path, 99)
+    return script.finish([maze.start, *told[:-1], *path] if told else path, 99)
 
 
 def _agent_silent(task: _Task) -> str:
@@ -2356,6 +2700,177 @@ REFERENCE_AGENTS: dict[str, Callable[[_Task], str]] = {
     "lured": _agent_lured,
     "bluffer": _agent_bluffer,
     "silent": _agent_silent,
+}
+
+
+# -- the same in a game: one message, one move --------------------------------------------------
+
+
+class _Scene(NamedTuple):
+    """What an agent reads in a game's last message, and in its first for the planted walk.
+
+    ways: the open directions. hinted: those of them with a hint. visited: in the order of the first
+    visit, () when it is not told. last: the direction of the last move; "" without one, or blocked.
+    """
+
+    here: Cell
+    ways: str
+    hinted: str
+    goal: Cell
+    left: int
+    budget: int
+    visited: Sequence[Cell]
+    last: str
+    lang: str
+    use_confidence: bool
+    digest: str
+    planted: Sequence[tuple[Cell, str]]
+    maze: MazeEngine | None  # only with the view "map"
+
+    def beyond(self, way: str) -> Cell:
+        """The cell on that side."""
+        return self.here[0] + MOVES[way][0], self.here[1] + MOVES[way][1]
+
+    @property
+    def parent(self) -> str:
+        """The direction that leads back toward the start; "" when that is not known, or here."""
+        known = [way for way in self.ways if self.beyond(way) in self.visited]
+        order = self.visited.index
+        first = min(known, key=lambda way: order(self.beyond(way)), default="")
+        if first and self.here in self.visited and order(self.beyond(first)) > order(self.here):
+            return ""
+        return first
+
+    @property
+    def untried(self) -> str:
+        """The open directions to cells not visited yet."""
+        return "".join(way for way in self.ways if self.beyond(way) not in self.visited)
+
+    def onward(self) -> str:
+        """Where a walk with a hand on the wall goes on: it needs no memory but the last move."""
+        back = DIRECTIONS.index(self.last) + 2 if self.last else 3
+        turns = (DIRECTIONS[(back + k) % 4] for k in range(1, 5))
+        return next(way for way in turns if way in self.ways)
+
+    def move(self, way: str, confidence: int, reason: str, *said: str) -> str:
+        """The answer, with what is said before the move."""
+        words = _AGENT_WORDS[self.lang]
+        stated = f" | {words['confidence']}: {confidence}%" if self.use_confidence else ""
+        return "\n".join([*said, f"MOVE: {way}{stated} | {words[reason]}"])
+
+
+_SCENE = re.compile(
+    r"\((\d+),(\d+)\): \[([^\]]*)\](.*)\nEXIT: \((\d+),(\d+)\)\n\D*(\d+) ?(?:of|/) ?(\d+)"
+)
+_MADE = re.compile(r": (?:moved )?([NESW])[↑→↓←] ")
+
+
+def _read_scene(turns: Sequence[Message]) -> _Scene | None:
+    """What the last message of a game tells; None for a message of no game."""
+    contents = [turn["content"] for turn in turns]
+    match = _SCENE.search(contents[-1])
+    if not match:
+        return None
+    row, column, ways, hints, *numbers = match.groups()
+    told = contents[-1][: match.start()].rsplit("\n", 2)[-2:]
+    visited = contents[-1][match.end() :].split("\n")[1:2]
+    cells = _PATH_CELL.findall(visited[0]) if visited else []
+    lang = "ko" if _PROMPTS["ko"]["rules_title"] in contents[0] else "en"
+    made = _MADE.search("\n".join(told))
+    return _Scene(
+        (int(row), int(column)),
+        "".join(letter for letter in ways if letter in MOVES),
+        "".join(_LISTED_HINT.findall(hints)),
+        (int(numbers[0]), int(numbers[1])),
+        int(numbers[2]),
+        int(numbers[3]),
+        [(int(r), int(c)) for r, c in cells],
+        made[1] if made else "",
+        lang,
+        "%" in contents[0],
+        hashlib.sha256("\0".join(contents).encode()).hexdigest(),
+        _read_plant(contents, lang),
+        _mapped(contents[0]),
+    )
+
+
+@lru_cache(maxsize=16)
+def _mapped(prompt: str) -> MazeEngine | None:
+    """The maze that a prompt lists; None when it lists none."""
+    try:
+        return _read_task(prompt).maze
+    except UsageError:
+        return None
+
+
+def _step_oracle(scene: _Scene) -> str:
+    """Walks the shortest way, which it sees on the map alone."""
+    if scene.maze is None:
+        raise UsageError("reference/oracle needs a map: add --view map, or leave it out")
+    way = scene.maze.direction(scene.here, _shortest(scene.maze, scene.here)[1])
+    return scene.move(way or "", 99, "onward")
+
+
+def _step_explorer(scene: _Scene) -> str:
+    """Depth-first search that owns to what was wrong before it came, and declares dead ends."""
+    said = _own_up(scene) if scene.left == scene.budget else []
+    if len(scene.ways) == 1 and scene.here != (0, 0):
+        said.append(f"DEAD_END at {_cell_text(scene.here)} — backtracking")
+    if not scene.visited:
+        return scene.move(scene.onward(), 75, "untried", *said)
+    if scene.untried:
+        sure = max(50, 120 - 25 * len(scene.untried))
+        return scene.move(scene.untried[0], sure, "untried", *said)
+    return scene.move(scene.parent, 95, "back", *said)
+
+
+def _own_up(scene: _Scene) -> list[str]:
+    """What was wrong with the planted walk, as far as the place tells where it has led."""
+    said, made = [], set[tuple[Cell, str]]()
+    for number, (cell, way) in enumerate(scene.planted, 1):
+        ahead = cell[0] + MOVES[way][0], cell[1] + MOVES[way][1]
+        if number == len(scene.planted) and cell == scene.here:
+            said.append(_AGENT_WORDS[scene.lang]["wrong"].format(cell=_cell_text(cell), way=way))
+        elif (cell, way) in made:
+            said.append(f"LOOP detected at {_cell_text(ahead)} — visited at step {number - 2}")
+        made.add((cell, way))
+    return said
+
+
+def _step_random_walk(scene: _Scene) -> str:
+    """Any open side, at 50 %."""
+    rand = random.Random(scene.digest).random
+    return scene.move(scene.ways[int(rand() * len(scene.ways))], 50, "guess")
+
+
+def _step_lured(scene: _Scene) -> str:
+    """Follows every hint, and walks back without a word."""
+    if not scene.visited:
+        way = next((way for way in scene.hinted if way in scene.ways), scene.onward())
+        return scene.move(way, 90, "hint" if way in scene.hinted else "onward")
+    lures = [way for way in scene.untried if way in scene.hinted]
+    way = (*lures, *scene.untried, scene.parent)[0]
+    return scene.move(way, 90, "hint" if lures else "onward")
+
+
+def _step_bluffer(scene: _Scene) -> str:
+    """East, then south, whatever the maze says, at 95 %, with a boast in the beginning."""
+    boast = ["LOOP detected at (0,0) — visited at step 1"] if scene.left == scene.budget else []
+    return scene.move("S" if scene.here[1] == scene.goal[1] else "E", 95, "sure", *boast)
+
+
+def _step_silent(scene: _Scene) -> str:
+    """Says nothing."""
+    return ""
+
+
+STEP_AGENTS: dict[str, Callable[[_Scene], str]] = {
+    "oracle": _step_oracle,
+    "explorer": _step_explorer,
+    "random-walk": _step_random_walk,
+    "lured": _step_lured,
+    "bluffer": _step_bluffer,
+    "silent": _step_silent,
 }
 
 
@@ -2401,6 +2916,10 @@ _STEP_HEAD = re.compile(
     r"(?:(?:step|단계|스텝) ?[#._]? ?"
     r"(?:(\d{1,9})|\[?n\]?(?![^\W_])|(?= ?[:|]))|(\d{1,9}) ?(?:단계|스텝))"
     r"(?![^\W_])(?: ?\([^()\d]{1,20}\))? ?[\])\"'}]? ?[:.|)\-–—]? ?"
+)
+_MOVE_HEAD = re.compile(
+    rf"^{_DECORATION}(?:(?:my |next |final )?(?:move|action)|(?:다음 )?(?:이동|걸음))"
+    r"(?: ?#?\d{1,6})?\"? ?[:=] ?"
 )
 _LOG_ENTRY = re.compile(r"(?:conf ?\d{1,9}|-?[\d.]{1,12} ?%?) ?(,|$)")
 _NEXT_STEP = re.compile(r"[ ;,.|](?:step|단계|스텝) ?(\d{1,9}) ?:")
@@ -2564,6 +3083,32 @@ class ResponseParser:
             path_confidence=() if reader.step_lines else reader.path_confidence(len(path) - 1),
             declared_backtracks=reader.counts.get("backtrack"),
             declared_hallucinations=reader.counts.get("hallucination"),
+            malformed_lines=reader.malformed,
+            text=answer,
+            reasoning=reasoning,
+            truncated=cut,
+        )
+
+    def parse_move(self, text: str) -> Answer:
+        """The one move of an answer in a game, and the signals around it; never raises.
+
+        The first readable MOVE counts, since what is written after it the world has not answered
+        yet. Without one a STEP, or a line that is all there is, is read like one.
+        """
+        answer, reasoning, cut = _strip_reasoning(text)
+        lines = _plain(answer).split("\n")
+        heads = {k for k, line in enumerate(lines) if _MOVE_HEAD.match(line)}
+        alone = [k for k, line in enumerate(lines) if line.strip()]
+        if len(alone) == 1 and not _STEP_HEAD.match(lines[alone[0]]):
+            heads.update(alone)
+        for k in heads:
+            lines[k] = f"step 1: {_MOVE_HEAD.sub('', lines[k])}"
+        reader = _Reader("\n".join(lines))
+        steps, signals = reader.steps_and_signals()
+        moves = [step for step in steps if step.line in heads] if heads else steps
+        return Answer(
+            steps=tuple(moves[:1]),
+            signals=signals,
             malformed_lines=reader.malformed,
             text=answer,
             reasoning=reasoning,
@@ -3236,7 +3781,6 @@ class _Walker:
     def __init__(self, world: World) -> None:
         self.world = world
         self.neighbours = world.neighbours
-        self.step = 1  # the number of the step that is being taken
         self.here: Place = world.start
         self.outside = False
         self.visited: set[Place] = {world.start}
@@ -3246,6 +3790,13 @@ class _Walker:
         self.made: set[tuple[Place, Place]] = set()
         self.open_error: _Error | None = None
         self.withdrawable = 0  # the step whose wall a legal move from here would correct
+        self.stood: Place = world.start  # where the walk was before the step that is being taken
+        self._begin()
+
+    def _begin(self) -> None:
+        """Note nothing yet."""
+        self.origin = self.here
+        self.step = 1  # the number of the step that is being taken
         self.retreating = False
         self.verdicts: list[Verdict] = []
         self.backtracks: list[int] = []
@@ -3259,12 +3810,22 @@ class _Walker:
         self.moves: dict[int, tuple[Place, Place]] = {}
         self.places: list[Place] = []
         self.erred: dict[int, frozenset[Place]] = {}
-        self.stood: Place = world.start  # where the walk was before the step that is being taken
+
+    def after(self, plant: Plant | None) -> _Walker:
+        """This walker where a planted walk has led: its steps are nobody's, an error that it ends
+        with is still open."""
+        if plant:
+            for claim in plant.steps:
+                self.take(claim)
+            if self.open_error:
+                self.open_error = self.open_error._replace(step=0)
+            self._begin()
+        return self
 
     def walk(self, claims: Iterable[Claim]) -> Walk:
         """Take every claim in order."""
         for claim in claims:
-            self._take(claim)
+            self.take(claim)
         return Walk(
             tuple(self.verdicts),
             tuple(self.backtracks),
@@ -3279,9 +3840,10 @@ class _Walker:
             tuple(self.places),
             self.erred,
             self.written,
+            self.origin,
         )
 
-    def _take(self, claim: Claim) -> None:
+    def take(self, claim: Claim) -> None:
         """One claim: settle the error before it, then judge where it stands and where it goes."""
         named = self._only_place(claim) if claim.direction is None else None
         self.withdrawable = 0
@@ -3322,7 +3884,8 @@ class _Walker:
         self.open_error = None
         if stands is None or stands == error.beyond or outside:
             self.persisted.append(error.step)
-            if error.wall and world.exists(error.beyond) and is_dead_end(world, error.beyond):
+            behind = error.wall and error.step and world.exists(error.beyond)
+            if behind and is_dead_end(world, error.beyond):
                 self.dead_ends.append((error.step, error.beyond))
             self._arrive(error.beyond)
         elif stands == error.stood or stands in self.visited:
@@ -3507,9 +4070,46 @@ class _PathWalker(_Walker):
         return False
 
 
-def verify_steps(steps: Iterable[Claim], world: World) -> Walk:
-    """The verdicts on the STEPs of an answer: one wrong claim is one hallucination, no chain."""
-    return _Walker(world).walk(steps)
+class _MoveWalker(_Walker):
+    """Walks the moves of a game, where the world answers each: after an error the walk is where it
+    was, so that nothing is believed, withdrawn or jumped to."""
+
+    def take(self, claim: Claim) -> None:
+        self.stood = self.here
+        named = self._only_place(claim) if claim.direction is None else None
+        stands = claim.cell if named is None else None
+        if stands not in (None, self.here):
+            self.retreating = False
+            exists = self.world.exists(stands)
+            self._note(claim, claim.direction, TELEPORT if exists else PHANTOM_CELL)
+        elif claim.direction is None:
+            self._go_to(claim, claim.to if named is None else named, OK)
+        else:
+            self._go(claim, OK)
+
+    def _may_jump(self, place: Place) -> bool:
+        return False
+
+    def _go_on_from(self, place: Place, wall: bool = False) -> None:
+        self.retreating = False
+
+    def _note(self, claim: Claim, direction: str | None, verdict: str | None) -> None:
+        if verdict != OK:
+            self.stayed.append(self.step)
+        super()._note(claim, direction, verdict)
+
+
+def verify_steps(steps: Iterable[Claim], world: World, plant: Plant | None = None) -> Walk:
+    """The verdicts on the STEPs of an answer: one wrong claim is one hallucination, no chain.
+
+    plant: the walk that the trial opens with, which the steps go on from.
+    """
+    return _Walker(world).after(plant).walk(steps)
+
+
+def verify_moves(moves: Iterable[Claim], world: World, plant: Plant | None = None) -> Walk:
+    """The same of the moves of a game."""
+    return _MoveWalker(world).after(plant).walk(moves)
 
 
 def verify_path(
@@ -3554,9 +4154,18 @@ class Metrics:
     walk: Walk
 
 
-def judge(answer: Answer, world: World) -> Metrics:
-    """Verify an answer and score it. A pure function: the same input gives the same numbers."""
-    walk = verify_steps(answer.steps, world)
+def judge(
+    answer: Answer,
+    world: World,
+    plant: Plant | None = None,
+    verify: Callable[[Iterable[Claim], World, Plant | None], Walk] = verify_steps,
+) -> Metrics:
+    """Verify an answer and score it. A pure function: the same input gives the same numbers.
+
+    plant: the walk that the trial opens with. verify: how its steps are walked, `verify_moves` for
+    those of a game.
+    """
+    walk = verify(answer.steps, world, plant)
     path = answer.final_path
     if walk.verdicts:
         path_errors = _path_errors(path, world)
@@ -3663,6 +4272,12 @@ FALL = 10.0  # points of confidence: as much is a fall
 BINS = 10  # of the expected calibration error
 
 
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not None; None when there is none."""
+    known = [float(value) for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
 class Event(NamedTuple):
     """What went wrong at a step: a dead end entered, a move made again, or a hallucination.
 
@@ -3696,7 +4311,7 @@ def _declarations(walk: Walk, signals: Iterable[Signal]) -> list[_Declaration]:
     declared = []
     for line, of_line in sorted(by_line.items()):
         k = bisect_left(lines, line)
-        here = walk.places[k - 1] if k else None
+        here = walk.places[k - 1] if k else walk.origin
         if k < len(lines) and lines[k] == line and walk.verdicts[k].cell is not None:
             here = walk.verdicts[k].cell
         own = [s for s in of_line if s.kind in (DEAD_END_SIGNAL, LOOP_SIGNAL)]
@@ -3737,8 +4352,10 @@ class Recognition(NamedTuple):
         return sum(counts[name] for counts in self.counts.values())
 
 
-def recognise(walk: Walk, signals: Iterable[Signal]) -> Recognition:
+def recognise(walk: Walk, signals: Iterable[Signal], spoken_for: Iterable[int] = ()) -> Recognition:
     """Match the events of a walk with what the answer declared.
+
+    spoken_for: the lines that speak of a planted error, which are no false alarms.
 
     An event at step k is recognised by a declaration after its line and before STEP k+3: a dead
     end or a loop by its own kind of signal at the cell arrived at, a hallucination by any signal or
@@ -3749,6 +4366,7 @@ def recognise(walk: Walk, signals: Iterable[Signal]) -> Recognition:
     declared = _declarations(walk, signals)
     lines = [declaration.line for declaration in declared]
     starts = [v.line for v in walk.verdicts]
+    of_plant = set(spoken_for)
     used, repeated = set[int](), set[int]()
     counts = {kind: dict.fromkeys(_RECOGNITION_COUNTS, 0) for kind in EVENTS}
     events = []
@@ -3767,7 +4385,7 @@ def recognise(walk: Walk, signals: Iterable[Signal]) -> Recognition:
         counts[event.kind]["events"] += 1
         events.append(event)
     for j, declaration in enumerate(declared):
-        if j not in used and j not in repeated:
+        if j not in used and j not in repeated and declaration.line not in of_plant:
             counts[declaration.kind]["false_alarms"] += 1
     return Recognition(tuple(sorted(events, key=lambda e: (e.step, e.kind))), counts)
 
@@ -3831,8 +4449,8 @@ def _detours(walk: Walk, world: World) -> tuple[int, int]:
     believed = set(walk.persisted)
     off: list[Place] = []  # the way from the solution path to here
     moves, passages, total = 0, set[frozenset[Place]](), [0, 0]
-    lost = False  # off the path, but by an error
-    before = world.start
+    before = world.start if walk.origin is None else walk.origin
+    lost = not world.on_solution(before)  # off the path, but by an error, or planted there
     for verdict, place in zip(walk.verdicts, walk.places, strict=True):
         move = walk.moves.get(verdict.step)
         came_from = move[0] if move else place
@@ -4004,6 +4622,112 @@ def lure_scores(counts: Mapping[str, int]) -> dict[str, float | None]:
     }
 
 
+RESPONSES = ("recognised", "repaired", "carried_on")  # to a planted error
+
+
+class PlantOutcome(NamedTuple):
+    """What became of a planted error: one of RESPONSES, after how many steps (None when it was
+    carried on), and the lines of the answer that speak of it."""
+
+    response: str
+    steps: int | None
+    lines: tuple[int, ...] = ()
+
+
+def plant_outcome(
+    walk: Walk, signals: Iterable[Signal], plant: Plant, world: World
+) -> PlantOutcome:
+    """Whether a walk says what was wrong with its beginning, silently repairs it, or carries on.
+
+    It is recognised by a declaration that names where the wrong step stood or aimed: a loop by one
+    of a loop, a branch also by a true one of a dead end in it before the walk has left it, each
+    also by a word of error or another signal. steps: those before the declaration, or up to and
+    with the one that repairs: a wall, a step that goes another way; a branch, one that is back on
+    the solution path; a loop, one that was not made before.
+    """
+    repaired = _repairs(walk, plant, world)
+    inside = {plant.stood, plant.aimed}
+    if plant.kind == "branch":
+        until = len(walk.places) if repaired is None else repaired - 1
+        walked = (walk.origin, *walk.places[:until])
+        inside.update(p for p in walked if world.exists(p) and not world.on_solution(p))
+    starts = [v.line for v in walk.verdicts]
+    said = [
+        declared.line
+        for declared in _declarations(walk, signals)
+        if declared.places & inside and _speaks_of(declared, plant, world)
+    ]
+    if said and walk.written:
+        return PlantOutcome(RESPONSES[0], bisect_left(starts, said[0]), tuple(said))
+    return PlantOutcome(RESPONSES[2 if repaired is None else 1], repaired)
+
+
+def _speaks_of(declared: _Declaration, plant: Plant, world: World) -> bool:
+    """Whether this kind of declaration can mean a planted error of its kind."""
+    if declared.kind == DEAD_END:
+        dead = all(world.exists(p) and is_dead_end(world, p) for p in declared.places)
+        return plant.kind == "wall" or (plant.kind == "branch" and dead)
+    return declared.kind == HALLUCINATION or plant.kind != "branch"
+
+
+def _repairs(walk: Walk, plant: Plant, world: World) -> int | None:
+    """The step that repairs a planted error; None when none does."""
+    if plant.kind == "wall":
+        if 0 in walk.persisted:
+            return None
+        return next((v.step for v in walk.verdicts if v.verdict == OK), None)
+    if plant.kind == "branch":
+        back = enumerate(walk.places, 1)
+        return next((k for k, p in back if world.exists(p) and world.on_solution(p)), None)
+    cells = [step.cell for step in plant.steps] + [plant.aimed]
+    made = set(pairwise(cells))
+    return next((k for k, move in walk.moves.items() if move not in made), None)
+
+
+def plant_scores(
+    answer: Answer, walk: Walk, plant: Plant, world: World
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """(the fields of a result that tell of a planted error, the lines that speak of it)."""
+    found = plant_outcome(walk, answer.signals, plant, world)
+    steps = [{"cell": s.cell, "direction": s.direction} for s in plant.steps]
+    return {
+        "plant": {"kind": plant.kind, "steps": steps, "wrong": plant.wrong},
+        "plant_response": found.response,
+        "plant_recognised": float(found.response == RESPONSES[0]),
+        "plant_steps": found.steps,
+    }, found.lines
+
+
+def game_scores(walk: Walk, events: Iterable[Event], sr: float, world: World) -> dict[str, Any]:
+    """What only a game has, or what says most there.
+
+    moves_used: all moves, blocked ones included. path_efficiency: shortest way / moves, 0..1, None
+    unless the exit was reached. progress: the share of the way covered at best, 0..1. looped: 1
+    when a move was made again; sr_if_looped: SR of such a game, else None, so that its mean is
+    P(success | loop). most_visits: to one place. recognition_delay: the mean number of moves
+    between an event and the declaration that recognises it.
+    """
+    origin = world.start if walk.origin is None else walk.origin
+    way, used = world.distance(origin), len(walk.verdicts)
+    nearest = min([way, *map(world.distance, walk.places)])
+    moved = [walk.places[step - 1] for step in walk.moves]
+    starts = [v.line for v in walk.verdicts]
+    delays = [
+        bisect_right(starts, event.recognised) - event.step
+        for event in events
+        if event.recognised is not None
+    ]
+    return {
+        "moves_used": used,
+        "path_efficiency": _share(way, used) if sr else None,
+        "progress": _share(way - nearest, way),
+        "looped": float(bool(walk.loops)),
+        "sr_if_looped": sr if walk.loops else None,
+        "most_visits": max(Counter([origin, *moved]).values()),
+        "recognition_delay": mean(delays),
+    }
+
+
 def failure_mode(answer: Answer, metrics: Metrics, outcome: str, goal: Place) -> str:
     """The first of FAILURE_MODES that applies. It gave up when neither its walk nor its path came
     to the goal, without an error or a loop."""
@@ -4028,10 +4752,15 @@ def measure(
     world: World,
     junctions: Iterable[tuple[Place, str, Sequence[str]]] = (),
     hints: Iterable[Mirage] = (),
+    plant: Plant | None = None,
+    game: bool = False,
 ) -> dict[str, Any]:
     """The measures of one answer by their names in the result; a pure function."""
     walk = metrics.walk
-    recognised = recognise(walk, answer.signals)
+    planted, lines = plant_scores(answer, walk, plant, world) if plant else ({}, ())
+    recognised = recognise(walk, answer.signals, lines)
+    if game:
+        planted |= game_scores(walk, recognised.events, metrics.sr, world)
     recognition = {name: recognised.total(name) for name in _RECOGNITION_COUNTS}
     recovery = recovery_counts(walk, world)
     stated = stated_confidences((v.confidence, v.verdict) for v in walk.verdicts)
@@ -4051,6 +4780,7 @@ def measure(
         **lure_scores(lure),
         "failure_mode": failure_mode(answer, metrics, outcome, world.goal),
         "tiers": {tier: {verdict: verdicts[verdict] for verdict in TIERS[tier]} for tier in TIERS},
+        **planted,
     }
 
 
@@ -4090,6 +4820,24 @@ class AriadneThread:
         if self.mode == "B" and not self.needed(answer, metrics, world):
             return None
         return str(_HINTS[self.lang][self._reason(answer, metrics, world)])
+
+    def during(self, walker: _Walker, move: int, hint_at: int) -> str:
+        """Why a game's hint is due after this move, by its name in the words; "" when none is.
+
+        Group B: the move was made before, or entered a dead end again; C: it is move hint_at.
+        """
+        if self.mode == "C":
+            return "nothing" if move == hint_at else ""
+        return self.seen(walker, move) if self.mode == "B" else ""
+
+    @staticmethod
+    def seen(walker: _Walker, move: int) -> str:
+        """What is verified of this move of a game: "loop", "dead_end" entered again, or ""."""
+        if move in walker.loops[-1:]:
+            return "loop"
+        entered = [place for _, place in walker.dead_ends]
+        again = move in [step for step, _ in walker.dead_ends[-1:]] and entered[-1] in entered[:-1]
+        return "dead_end" if again else ""
 
     def needed(self, answer: Answer, metrics: Metrics, world: World) -> bool:
         """Whether a loop, a dead end entered twice, or a failed escape was seen."""
@@ -4133,14 +4881,41 @@ def nudge_response_speed(before: Metrics, answer: Answer, after: Metrics, world:
     true signal after it, by going back, or by a legal move out of the loop of the answer before
     (v1.1 section 9.3).
     """
-    walk = after.walk
-    looped: set[Place] = {place for k in before.walk.loops for place in before.walk.moves[k]}
-    acts = set(walk.retreats)
-    acts.update(step for step, (a, b) in walk.moves.items() if a in looped and b not in looped)
-    for declared in answer.signals:
-        if _is_true(declared, walk, world):
-            acts.add(max(1, sum(v.line <= declared.line for v in walk.verdicts)))
-    return 1 / min(acts) if acts else 0.0
+    return _response_speed(before.walk, before.walk.loops, after.walk, answer.signals, 0, world)
+
+
+def hint_response_speed(
+    walk: Walk, signals: Sequence[Signal], after_move: int, world: World
+) -> float:
+    """The same for a hint that a game had after this move (from 1)."""
+    loops = [step for step in walk.loops if step <= after_move]
+    return _response_speed(walk, loops, walk, signals, after_move, world)
+
+
+def _response_speed(
+    looping: Walk,
+    loops: Iterable[int],
+    walk: Walk,
+    signals: Iterable[Signal],
+    since: int,
+    world: World,
+) -> float:
+    """1 / the number of steps since then up to the first that acts, or 0.
+
+    looping, loops: the walk that went round, and at which steps.
+    """
+    looped: set[Place] = {place for k in loops for place in looping.moves[k]}
+    acts = {step for step in walk.retreats if step > since}
+    acts.update(
+        step
+        for step, (a, b) in walk.moves.items()
+        if step > since and a in looped and b not in looped
+    )
+    last = walk.verdicts[since - 1].line if since else -1
+    for declared in signals:
+        if declared.line > last and _is_true(declared, walk, world):
+            acts.add(max(since + 1, sum(v.line <= declared.line for v in walk.verdicts)))
+    return 1 / (min(acts) - since) if acts else 0.0
 
 
 # =================================================================================================
@@ -4272,6 +5047,18 @@ class BenchmarkResult:
     lure: dict[str, int] = field(default_factory=dict)
     failure_mode: str = ""
     tiers: dict[str, dict[str, int]] = field(default_factory=dict)
+    moves_used: float | None = None
+    path_efficiency: float | None = None
+    progress: float | None = None
+    looped: float | None = None
+    sr_if_looped: float | None = None
+    most_visits: float | None = None
+    recognition_delay: float | None = None
+    plant_as: str = ""
+    plant: dict[str, Any] | None = None
+    plant_response: str | None = None
+    plant_recognised: float | None = None
+    plant_steps: float | None = None
     confidence_log: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     final_path: list[list[int]] = field(default_factory=list)
@@ -4280,7 +5067,9 @@ class BenchmarkResult:
     nudge_responded: bool | None = None
     nrs: float | None = None
     hint: str | None = None
+    hints: list[dict[str, Any]] = field(default_factory=list)
     first_answer: dict[str, Any] | None = None
+    turns: list[dict[str, Any]] | None = None
     prompt_sha256: str = ""
     raw_response: str | None = None
     reasoning: str | None = None
@@ -4311,28 +5100,37 @@ def as_json(result: BenchmarkResult) -> str:
 
 
 def score_answer(
-    text: str, outcome: str, maze: MazeEngine, hints: Sequence[Mirage] = ()
+    text: str,
+    outcome: str,
+    maze: MazeEngine,
+    hints: Sequence[Mirage] = (),
+    plant: Plant | None = None,
 ) -> tuple[Answer, Metrics, dict[str, Any]]:
     """Read and judge one answer: what was read, its metrics, and the fields of a result, rounded
     as they are in JSON.
 
-    outcome: how the call ended (ok, truncated, refused). hints: those of the prompt. A pure
+    outcome: how the call ended (ok, truncated, refused). hints, plant: those of the prompt. A pure
     function of its arguments, so that a stored answer can be scored again.
     """
     answer = ResponseParser().parse(text)
-    metrics = judge(answer, maze)
+    metrics = judge(answer, maze, plant)
     if outcome == ANSWERED and answer.truncated:
         outcome = TRUNCATED
     elif outcome == ANSWERED and not metrics.readable:
         outcome = UNREADABLE
+    numbers = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant)
+    return answer, metrics, _score_fields(answer, metrics, outcome, numbers)
+
+
+def _score_fields(
+    answer: Answer, metrics: Metrics, outcome: str, measures: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields of a result that follow from an answer."""
     names = {f.name for f in fields(metrics)} - {"walk"}
     verdicts = metrics.walk.verdicts
     confidences = [_rounded(v.confidence) for v in verdicts]
-    numbers = {
-        **{name: getattr(metrics, name) for name in names},
-        **measure(answer, metrics, outcome, maze, maze.junctions, hints),
-    }
-    scored = {
+    numbers = {**{name: getattr(metrics, name) for name in names}, **measures}
+    return {
         **_rounded(numbers),
         "outcome": outcome,
         "confidence_log": [
@@ -4353,7 +5151,6 @@ def score_answer(
         "final_path": _rounded(answer.final_path),
         "judges": list(disagree_runs(answer.text, walk_task(metrics.walk))),
     }
-    return answer, metrics, scored
 
 
 def _signals_of(reasoning: str) -> dict[str, Any]:
@@ -4381,6 +5178,240 @@ def _reply_fields(reply: Reply, answer: Answer) -> dict[str, Any]:
         "request_id": reply.request_id,
     }
     return cast(dict[str, Any], _rounded(fields_of_it))
+
+
+# -- games ----------------------------------------------------------------------------------------
+
+
+UNFINISHED = "unfinished"  # the finish_reason of a person's game that was left
+
+
+class Game:
+    """A walk in which the world answers every move: what a model is told, and what it does.
+
+    prompt: what it opens with. plant: the planted walk in that. A pure state of the answers taken:
+    the same answers lead to the same game, in another session too.
+    """
+
+    def __init__(
+        self,
+        maze: MazeEngine,
+        config: MazeConfig,
+        group: str,
+        prompt: Prompt,
+        plant: Plant | None = None,
+    ) -> None:
+        self.maze = maze
+        self.config = config
+        self.prompt = prompt
+        self.plant = plant
+        self.outcome = ANSWERED
+        self.over = False
+        self.hints: list[tuple[int, str]] = []  # after which move, and why
+        self.seen: list[int] = []  # the moves that called for one
+        self.hinted = group != "A"
+        self._thread = AriadneThread(group, config.lang)
+        self._states = StatePrompter(maze, config)
+        self._form = PromptBuilder(maze, config).move_form()
+        self._walker = _MoveWalker(maze).after(plant)
+        self._left = game_budget(maze, config)
+        self._path: list[Place] = [maze.start, *self._planted_places()]
+        self._visited = dict.fromkeys(self._path)
+        self._unreadable = 0  # answers in a row
+        self._last = ""  # what the next message begins with
+        self._claims: list[Claim] = []
+        self._signals: list[Signal] = []
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._lines = 0  # of all answers
+        self._malformed = 0
+        self._turns = self._opened()
+
+    def _planted_places(self) -> Iterator[Place]:
+        for step in self.plant.steps if self.plant else ():
+            ahead = self.maze.destination(step.cell, step.direction or "")
+            if ahead in self.maze.neighbours(step.cell):
+                yield ahead
+
+    # -- what the model is told
+
+    @property
+    def here(self) -> Place:
+        """Where the walk stands."""
+        return self._walker.here
+
+    def messages(self) -> list[Message]:
+        """The conversation that the next answer is asked for with."""
+        return self._turns if self.config.memory == "chat" else self._opened()
+
+    @property
+    def fixed(self) -> int:
+        """How many characters of the last message the next conversation will begin with again."""
+        if self.config.memory == "chat":
+            return len(self._turns[-1]["content"])
+        return 0 if self.prompt.own else len(self.prompt.user)
+
+    def _opened(self) -> list[Message]:
+        """The opening and the state, as if this were the first turn."""
+        opening, state = self.prompt.messages, self._state()
+        if self.prompt.own:
+            return [*opening, {"role": "user", "content": state}]
+        return [{"role": "user", "content": f"{opening[0]['content']}\n\n{state}"}]
+
+    def _state(self) -> str:
+        visited = () if self.config.memory == "none" else self._visited
+        return self._states.state(self._walker.here, self._last, self._left, visited)
+
+    # -- what its answers do
+
+    def take(self, text: str, outcome: str = ANSWERED) -> None:
+        """Take an answer, which ended as `outcome` (ok, truncated, refused)."""
+        answer = ResponseParser().parse_move(text)
+        said = "\n".join(answer.text.splitlines())
+        self._signals += (s._replace(line=self._lines + s.line) for s in answer.signals)
+        self._malformed += answer.malformed_lines
+        self._reasoning += [answer.reasoning] if answer.reasoning else []
+        if outcome == REFUSED:
+            self.outcome, self.over = REFUSED, True
+        elif answer.steps:
+            self._move(answer.steps[0])
+        else:
+            self._ask_again(outcome == TRUNCATED or answer.truncated)
+        self._texts.append(said)
+        self._lines += said.count("\n") + 1
+        if not self.over:
+            self._answered(said)
+
+    def _move(self, claim: Claim) -> None:
+        number, here = self._walker.step, self._walker.here
+        claim = claim._replace(line=self._lines + claim.line, number=number)
+        self._unreadable = 0
+        self._claims.append(claim)
+        self._walker.take(claim)
+        self._left -= 1
+        verdict = self._walker.verdicts[-1]
+        if verdict.verdict == OK:
+            self._path.append(self._walker.here)
+            self._visited[self._walker.here] = None
+            self._last = self._states.moved(verdict.direction, self._walker.here)
+        else:
+            self._last = self._states.blocked(claim, verdict, here)
+        self.over = self._walker.here == self.maze.goal or not self._left
+        if self._thread.seen(self._walker, number):
+            self.seen.append(number)
+        if not self.over:
+            self._hint(number)
+
+    def _hint(self, number: int) -> None:
+        """Give the hint that is due after this move, if one is."""
+        at = self.maze.size if self.config.hint_at is None else self.config.hint_at
+        why = self._thread.during(self._walker, number, at)
+        if why and len(self.hints) < self.config.most_hints:
+            self.hints.append((number, why))
+            self._last += f"\n{_PROMPTS[self.config.lang]['game']['hints'][why]}"
+
+    def _ask_again(self, cut: bool) -> None:
+        """An answer without a move: it is asked for again ASKED_AGAIN times."""
+        self._unreadable += 1
+        if self._unreadable > ASKED_AGAIN:
+            self.outcome, self.over = TRUNCATED if cut else UNREADABLE, True
+        words = _PROMPTS[self.config.lang]["game"]["unreadable"]
+        self._last = words.format(form=self._form)
+
+    def _answered(self, said: str) -> None:
+        """Let the conversation grow; no vendor takes one with an empty turn."""
+        state: Message = {"role": "user", "content": self._state()}
+        if said.strip():
+            self._turns = [*self._turns, {"role": "assistant", "content": said}, state]
+        elif len(self._turns) > 1:
+            self._turns = [*self._turns[:-1], state]
+        else:
+            self._turns = self._opened()
+
+    def stop(self) -> None:
+        """End it before it is over, as a person may: it counts as cut short."""
+        self.outcome, self.over = TRUNCATED, True
+
+    # -- what came of it
+
+    def answer(self) -> Answer:
+        """All answers as one, whose FINAL_PATH is the way that was walked."""
+        return Answer(
+            steps=tuple(self._claims),
+            signals=tuple(self._signals),
+            final_path=tuple(self._path) if self._claims else (),
+            malformed_lines=self._malformed,
+            text="\n".join(self._texts),
+            reasoning="\n".join(self._reasoning),
+        )
+
+
+def score_game(game: Game, hints: Sequence[Mirage] = ()) -> dict[str, Any]:
+    """Judge a game: the fields of a result, rounded as they are in JSON. hints: of the maze."""
+    maze, plant, answer = game.maze, game.plant, game.answer()
+    metrics = judge(answer, maze, plant, verify_moves)
+    outcome = game.outcome
+    if outcome == ANSWERED and not metrics.readable:
+        outcome = UNREADABLE
+    measures = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant, game=True)
+    scored = _score_fields(answer, metrics, outcome, measures)
+    speeds = [hint_response_speed(metrics.walk, answer.signals, k, maze) for k, _ in game.hints]
+    if game.hinted:
+        first = game.hints[0][0] if game.hints else math.inf
+        scored["nudge_needed"] = any(k <= first for k in game.seen)
+    if speeds:
+        speed = math.fsum(speeds) / len(speeds)
+        scored |= {"nudge_sent": True, "nudge_responded": speed > 0, "nrs": _rounded(speed)}
+    given = [
+        {"after": k, "kind": why, "nrs": _rounded(speed)}
+        for (k, why), speed in zip(game.hints, speeds, strict=True)
+    ]
+    return {**scored, "raw_response": answer.text, "hints": given}
+
+
+def _turn_of(reply: Reply, digest: str) -> dict[str, Any]:
+    """An answer of a game as journals and results hold it."""
+    return {
+        "raw_response": reply.text,
+        "reasoning": reply.reasoning,
+        "outcome": reply.outcome,
+        "finish_reason": reply.finish_reason,
+        "usage": dict(reply.usage),
+        "cost_usd": _rounded(reply.cost_usd),
+        "latency_s": _rounded(reply.latency_s),
+        "request_id": reply.request_id,
+        "params_sent": _rounded(reply.params_sent),
+        "prompt_sha256": digest,
+    }
+
+
+def _turns_fields(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The fields of a result that tell of the calls of a whole game."""
+    thoughts = (
+        thought
+        for turn in turns
+        for thought in (turn["reasoning"], _strip_reasoning(turn["raw_response"])[1])
+    )
+    reasoning = "\n".join(filter(None, thoughts))
+    last = turns[-1]
+    return {
+        **_spent_on(turns),
+        "reasoning": reasoning,
+        **_signals_of(reasoning),
+        "finish_reason": last["finish_reason"],
+        "params_sent": last["params_sent"],
+        "request_id": last["request_id"],
+    }
+
+
+def _spent_on(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the answers of a game took together."""
+    costs = [turn["cost_usd"] for turn in turns]
+    return {
+        "usage": {key: _sum(*(turn["usage"].get(key) for turn in turns)) for key in USAGE_KEYS},
+        "cost_usd": None if None in costs else _rounded(math.fsum(costs)),
+        "latency_s": _rounded(math.fsum(turn["latency_s"] for turn in turns)),
+    }
 
 
 # -- the journal ----------------------------------------------------------------------------------
@@ -4415,6 +5446,9 @@ class Journal:
         self._failed: dict[int, dict[str, Any]] = {}  # by number: what its attempts used in vain
         self._places: dict[int, tuple[int, int]] = {}  # by number: offset and length of its line
         self._read_back = 0  # bytes at the beginning that an earlier session has written
+        self._turns: dict[int, list[tuple[int, int]]] = {}  # of games under way, by number
+        self._turns_usd: dict[int, float] = {}  # what they have cost, which is in cost_usd
+        self._lock = Lock()  # of the file
         self._file = file
 
     @classmethod
@@ -4458,6 +5492,9 @@ class Journal:
         """Take a line that was read back into account."""
         try:
             batch = entry.get("batch")
+            if "turn" in entry and not batch:
+                self._take_turn(entry, offset, length)
+                return
             trials = entry["trials"] if batch else {"": entry["number"]}
             if not all(_is_whole(n) and 0 <= n < self._trials() for n in trials.values()):
                 raise ValueError("the run has no trial of this number")
@@ -4474,12 +5511,56 @@ class Journal:
             where = f"{self.path}: line {number}"
             raise UsageError(f"{where} is no trial of this journal{why}") from None
 
+    def _take_turn(self, entry: Mapping[str, Any], offset: int, length: int) -> None:
+        """Take a turn of a game that was read back into account."""
+        number, turn = entry["number"], entry["answer"]
+        texts = ("raw_response", "reasoning", "outcome", "prompt_sha256")
+        if not (
+            _is_whole(number)
+            and 0 <= number < self._trials()
+            and isinstance(entry["trial"], str)
+            and all(isinstance(turn[name], str) for name in texts)
+            and turn["outcome"] in (ANSWERED, TRUNCATED, REFUSED)
+            and _is_a(turn["latency_s"], float)
+            and _is_a(turn["cost_usd"], float | None)
+            and _is_a(turn["usage"], dict[str, int | None])
+        ):
+            raise ValueError("it is no turn of a game")
+        self._keep_turn(number, turn, offset, length)
+
+    def _keep_turn(self, number: int, turn: Mapping[str, Any], offset: int, length: int) -> None:
+        self._turns.setdefault(number, []).append((offset, length))
+        self.cost_usd += turn["cost_usd"] or 0.0
+        self._turns_usd[number] = self._turns_usd.get(number, 0.0) + (turn["cost_usd"] or 0.0)
+
+    def add_turn(self, number: int, trial: str, turn: Mapping[str, Any]) -> None:
+        """Append an answer of a game that is under way; any thread may.
+
+        It outlives this process at once, but is brought to the disk with the next trial that ends:
+        a flush for every move would be waited for longer than many models.
+        """
+        entry = {"number": number, "trial": trial, "turn": self._count(number), "answer": turn}
+        text = _JSON.encode(entry)
+        with self._lock:
+            self._keep_turn(number, turn, *self._append(text))
+
+    def _count(self, number: int) -> int:
+        return len(self._turns.get(number, ())) + 1
+
+    def turns(self, number: int, trial: str) -> list[dict[str, Any]]:
+        """The answers that a game of this id has had; [] for one that has another id now."""
+        with self._lock:
+            lines = [json.loads(self._bytes(*place)) for place in self._turns.get(number, ())]
+        return [line["answer"] for line in lines if line["trial"] == trial]
+
     def _trials(self) -> float:
         """How many trials the run has; without a bound when the header does not say."""
         try:
             mazes, mode = len(self.header["mazes"]["seeds"]), self.header["config"]["ariadne_mode"]
             groups = len(GROUPS) if mode == ALL_GROUPS else 1
-            each = mazes * self.header["runs"] * groups
+            planted = self.header["config"].get("plant", "none") != "none"
+            both = planted and self.header["config"].get("plant_as") == BOTH_FORMS
+            each = mazes * self.header["runs"] * groups * (2 if both else 1)
             return float(len(self.header["models"]) * each) or math.inf
         except (KeyError, TypeError):
             return math.inf
@@ -4489,14 +5570,16 @@ class Journal:
         before the one that could not be written are kept."""
         try:
             for number, result in trials:
-                place = self._append(f"{_LINE_HEAD % number}{as_json(result)}{_LINE_TAIL}")
-                self._keep(number, result, *place)
+                text = f"{_LINE_HEAD % number}{as_json(result)}{_LINE_TAIL}"
+                with self._lock:
+                    self._keep(number, result, *self._append(text))
         finally:
             self._flush()
 
     def add_batch(self, batch: str, trials: Mapping[str, int]) -> None:
         """Append that the answers of these trials, numbers by ids, will come with a batch."""
-        self._append(_JSON.encode({"batch": batch, "trials": dict(trials)}))
+        with self._lock:
+            self._append(_JSON.encode({"batch": batch, "trials": dict(trials)}))
         self._flush()
         self._submitted(batch, trials)
 
@@ -4534,7 +5617,10 @@ class Journal:
         return line.removeprefix(_LINE_HEAD % number).removesuffix(_LINE_TAIL)
 
     def _line(self, number: int) -> bytes:
-        offset, length = self._places[number]
+        with self._lock:
+            return self._bytes(*self._places[number])
+
+    def _bytes(self, offset: int, length: int) -> bytes:
         self._file.seek(offset)
         return self._file.read(length)
 
@@ -4545,10 +5631,13 @@ class Journal:
     def _keep(self, number: int, result: BenchmarkResult, offset: int, length: int) -> None:
         self._places[number] = (offset, length)
         self.batches.pop(number, None)
-        self.cost_usd += result.cost_usd or 0.0
+        self.cost_usd += (result.cost_usd or 0.0) - self._turns_usd.pop(number, 0.0)
         if result.outcome == ERROR:
             self._failed[number] = _attempts(result)
+            if number in self._turns:  # the game goes on from there, and counts them again
+                self._turns_usd[number] = result.cost_usd or 0.0
         else:
+            self._turns.pop(number, None)
             self.finished[number] = result.trial_id
             if result.cost_usd is None:
                 self.unpriced.append(number)
@@ -4600,6 +5689,8 @@ class JournalResults(Sequence[BenchmarkResult]):
 def _attempts(result: BenchmarkResult) -> dict[str, Any]:
     """What a trial that ended as an error has used up to now."""
     earlier = result.earlier_attempts or {"n": 0, "usage": {}, "cost_usd": None}
+    if result.turns is not None:  # they are kept, and no attempt was in vain
+        return {**earlier, "n": earlier["n"] + 1}
     return {
         "n": earlier["n"] + 1,
         "usage": {k: _sum(earlier["usage"].get(k), result.usage.get(k)) for k in USAGE_KEYS},
@@ -4685,11 +5776,13 @@ class StoredAnswers:
             return None
         self._file.seek(place.offset)
         stored = _stored_trial(json.loads(self._file.readline().decode("utf-8-sig")))
+        if place.turn is not None:
+            return _stored_reply(stored["turns"][place.turn])
         return _stored_reply(stored["first_answer"] if place.first else stored)
 
     def _take(self, entry: Mapping[str, Any], offset: int, where: str) -> None:
         """Take a line into account."""
-        if {"journal", "batch"} & entry.keys():
+        if {"journal", "batch", "turn"} & entry.keys():
             return
         stored = _stored_trial(entry)
         if not _is_stored_trial(stored):
@@ -4706,6 +5799,11 @@ class StoredAnswers:
         if not digest:
             self._places.setdefault(stored["trial_id"], place)
             return
+        if turns := stored.get("turns"):
+            for k, turn in enumerate(turns):
+                place = _Place(offset, False, k)
+                self._put(turn["prompt_sha256"], stored.get("run"), place)
+            return
         if first and not failed:
             self._put(digest, stored.get("run"), _Place(offset, True))
             digest = chain_sha256(*map(_storable, (digest, first["raw_response"], stored["hint"])))
@@ -4719,10 +5817,12 @@ class StoredAnswers:
 
 
 class _Place(NamedTuple):
-    """Where an answer stands: the offset of its line, and whether it is the one before a hint."""
+    """Where an answer stands: the offset of its line, whether it is the one before a hint, and
+    which turn of a game it is."""
 
     offset: int
     first: bool
+    turn: int | None = None
 
 
 def _is_stored_trial(stored: Any) -> bool:
@@ -4730,13 +5830,17 @@ def _is_stored_trial(stored: Any) -> bool:
     kinds: dict[str, tuple[type, ...]] = {
         **dict.fromkeys(("provider", "model"), (str,)),
         **dict.fromkeys(("prompt_sha256", "trial_id", "hint"), (str, type(None))),
-        **{"run": (int,), "first_answer": (dict, type(None))},
+        **{"run": (int,), "first_answer": (dict, type(None)), "turns": (list, type(None))},
     }
     if not isinstance(stored, Mapping) or ("provider" in stored) != ("model" in stored):
         return False
     if not all(isinstance(stored[key], kind) for key, kind in kinds.items() if key in stored):
         return False
     answers = [stored]
+    for turn in stored.get("turns") or ():
+        if not isinstance(turn, Mapping) or not isinstance(turn.get("prompt_sha256"), str):
+            return False
+        answers.append(turn)
     if first := stored.get("first_answer"):
         answers.append(first)
         if not isinstance(stored.get("hint"), str):
@@ -4807,6 +5911,7 @@ def trial_id(
     run: int,
     group: str,
     config: MazeConfig,
+    form: str = "",
 ) -> str:
     """A hash (32 hex digits) of all that shapes a trial: the same trial has it in every session."""
     shape = {
@@ -4822,13 +5927,20 @@ def trial_id(
         "group": group,
         "run": run,
     }
+    if config.protocol == "step":
+        budget = game_budget(maze, config)
+        shape |= {"game": [config.memory, budget, config.most_hints, config.hint_at]}
+        shape |= {"hints": config.hints}  # which no rules show
+    if form:
+        shape |= {"plant": config.plant, "plant_as": form}
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class Trial(NamedTuple):
     """One provider on one maze once, and its place in the order of results.
 
-    given: what a batch has brought for it; None: it is still to be asked for.
+    given: what a batch has brought for it; None: it is still to be asked for. form, plant: of the
+    planted error; "" and None without one.
     """
 
     number: int
@@ -4839,6 +5951,8 @@ class Trial(NamedTuple):
     run: int = 1
     group: str = "A"
     given: Reply | ProviderError | None = None
+    form: str = ""
+    plant: Plant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -4914,8 +6028,12 @@ class _Lane:
                 self._limit = max(1.0, self._limit / 2)
 
 
+class _Paused(Exception):
+    """The run ends before a game does, which goes on when the run is resumed."""
+
+
 class _Ended(NamedTuple):
-    """A trial that is over: its result, or what went wrong in our own code."""
+    """A trial that is over, with its result or what went wrong in our own code, or is paused."""
 
     lane: _Lane
     trial: Trial
@@ -4929,7 +6047,8 @@ class BenchmarkRunner:
     others; results keep the order provider, maze, run, group whatever ends first. on_start is told
     of each provider, on_result of each trial as it ends, after the journal has it; a trial that the
     journal holds already is not played again. A provider whose calls fail for good MOST_FAILURES
-    times in a row is given up. All but the calls themselves happens in the thread of `run_all`.
+    times in a row is given up. All but the calls themselves, and the turns of games, happens in
+    the thread of `run_all`.
     """
 
     def __init__(
@@ -4948,7 +6067,7 @@ class BenchmarkRunner:
         self.mazes = mazes
         self.config = config
         self.runs = runs
-        self.per_provider = len(mazes) * runs * len(config.groups)  # trials
+        self.per_provider = len(mazes) * runs * len(config.conditions)  # trials
         self.on_start = on_start
         self.on_result = on_result
         self.limits = limits
@@ -4964,6 +6083,7 @@ class BenchmarkRunner:
         self._todo: SimpleQueue[tuple[_Lane, Trial] | None] = SimpleQueue()
         self._done: SimpleQueue[_Ended | None] = SimpleQueue()
         self._threads = 0
+        self._lock = Lock()  # of _spent_usd
 
     @property
     def results(self) -> JournalResults:
@@ -5087,8 +6207,11 @@ class BenchmarkRunner:
         """Take what has ended out of its lane, and note what it has cost or what went wrong."""
         for lane, trial, result in ended:
             if isinstance(result, BaseException):
-                self._problem = self._problem or result
+                if not isinstance(result, _Paused):
+                    self._problem = self._problem or result
                 lane.ended(trial, None)
+            elif result.turns is not None:
+                lane.ended(trial, result)  # its turns have been counted
             else:
                 lane.ended(trial, result)
                 unknown = result.outcome != ERROR and result.cost_usd is None
@@ -5123,7 +6246,9 @@ class BenchmarkRunner:
             if not some or not self._may_start():
                 break
             requests = {
-                trial.id: Request(trial.prompt.system, trial.prompt.user, self._tokens(provider))
+                trial.id: Request(
+                    trial.prompt.system, trial.prompt.messages, self._tokens(provider)
+                )
                 for trial in some
             }
             try:
@@ -5236,18 +6361,22 @@ class BenchmarkRunner:
         return True
 
     def _trial(self, number: int) -> Trial:
-        """The trial at a place in the order provider, maze, run, group."""
-        rest, g = divmod(number, len(self.config.groups))
+        """The trial at a place in the order provider, maze, run, group, form."""
+        rest, c = divmod(number, len(self.config.conditions))
         rest, run = divmod(rest, self.runs)
         k, m = divmod(rest, len(self.mazes))
-        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number, g)
+        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number, c)
 
     def _make_trial(
-        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0, g: int = 0
+        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0, c: int = 0
     ) -> Trial:
-        prompt, group = PromptBuilder(maze, self.config).build(), self.config.groups[g]
-        identity = trial_id(provider, maze, prompt, run, group, self.config)
-        return Trial(number, identity, provider, maze, prompt, run, group)
+        group, form = self.config.conditions[c]
+        builder = PromptBuilder(maze, self.config, form)
+        prompt = builder.build()
+        identity = trial_id(provider, maze, prompt, run, group, self.config, form)
+        return Trial(
+            number, identity, provider, maze, prompt, run, group, None, form, builder.plant
+        )
 
     def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
@@ -5265,6 +6394,7 @@ class BenchmarkRunner:
             maze_algorithm=trial.maze.algorithm,
             run=trial.run,
             ariadne_group=trial.group,
+            plant_as=trial.form,
             prompt_sha256=trial.prompt.sha256,
             earlier_attempts=self.journal.earlier_attempts(trial.number),
             batch_id=self.journal.batch_of(trial.number),
@@ -5272,7 +6402,8 @@ class BenchmarkRunner:
             trial_id=trial.id,
         )
         try:
-            update = self._converse(trial)
+            play = self._play_game if self.config.protocol == "step" else self._converse
+            update = play(trial)
         except ProviderError as error:
             return replace(result, outcome=ERROR, error=str(error), error_retryable=error.retryable)
         return replace(result, **update)
@@ -5280,12 +6411,12 @@ class BenchmarkRunner:
     def _converse(self, trial: Trial) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
         maze, thread = trial.maze, AriadneThread(trial.group, self.config.lang)
-        turns: list[Message] = [{"role": "user", "content": trial.prompt.user}]
+        turns = trial.prompt.messages
         reply = trial.given or self._ask(trial, turns)
         if isinstance(reply, ProviderError):
             raise reply
         hints = maze.mirages(self.config.hints)
-        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze, hints)
+        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze, hints, trial.plant)
         update = {**scored, **_reply_fields(reply, answer)}
         if trial.given:
             update["latency_s"] = None  # of a batch, that tells of the vendor's queue
@@ -5313,7 +6444,9 @@ class BenchmarkRunner:
             failed = {"error": str(error), "error_retryable": error.retryable}
             used = {"usage": update["usage"], "cost_usd": update["cost_usd"]}
             return {**hinted, **failed, **used, "outcome": ERROR}
-        after, after_metrics, after_scored = score_answer(second.text, second.outcome, maze, hints)
+        after, after_metrics, after_scored = score_answer(
+            second.text, second.outcome, maze, hints, trial.plant
+        )
         nrs = nudge_response_speed(metrics, after, after_metrics, maze)
         return {
             **after_scored,
@@ -5326,48 +6459,93 @@ class BenchmarkRunner:
             "nrs": _rounded(nrs),
         }
 
-    def _ask(self, trial: Trial, turns: Sequence[Message]) -> Reply:
+    def _play_game(self, trial: Trial) -> dict[str, Any]:
+        """Play a game, from where an earlier session has left it."""
+        maze, provider = trial.maze, trial.provider
+        game = Game(maze, self.config, trial.group, trial.prompt, trial.plant)
+        turns = self.journal.turns(trial.number, trial.id)
+        for turn in turns:
+            game.take(turn["raw_response"], turn["outcome"])
+        failed: dict[str, Any] = {}
+        while not game.over:
+            if not self._may_start():
+                raise _Paused
+            messages = game.messages()
+            contents = (message["content"] for message in messages)
+            try:
+                reply = self._ask(trial, messages, game.fixed)
+            except ProviderError as error:
+                failed = {"error": str(error), "error_retryable": error.retryable}
+                break
+            turns.append(_turn_of(reply, chain_sha256(trial.prompt.system, *contents)))
+            if provider.provider not in CALLS_NOBODY:  # whose games are played again for nothing
+                self.journal.add_turn(trial.number, trial.id, turns[-1])
+                with self._lock:
+                    self._spent_usd += reply.cost_usd or 0.0
+            game.take(reply.text, reply.outcome)
+        if failed:
+            return {**failed, **_spent_on(turns), "turns": turns, "outcome": ERROR}
+        scored = score_game(game, maze.mirages(self.config.hints))
+        return {**scored, **_turns_fields(turns), "turns": turns}
+
+    def _ask(self, trial: Trial, turns: Sequence[Message], fixed: int | None = None) -> Reply:
         tokens, key = self._tokens(trial.provider), TrialKey(trial.id, trial.run)
-        return trial.provider.complete(trial.prompt.system, turns, tokens, key)
+        return trial.provider.complete(trial.prompt.system, turns, tokens, key, fixed)
 
     def _tokens(self, provider: LLMProvider) -> int:
         """How long an answer of this provider may be."""
         return provider.max_tokens or self.config.max_tokens
 
 
-MOST_SCALED = 200  # mazes that the reference agents play for the scale
+MOST_SCALED, MOST_SCALED_GAMES = 200, 50  # mazes that the reference agents play for the scale
 
 
 def reference_scale(mazes: Sequence[MazeEngine], config: MazeConfig) -> dict[str, float]:
-    """The mean scores of random-walk and explorer on (the first MOST_SCALED of) these mazes."""
+    """The mean scores of random-walk and explorer on these mazes, or the first of them."""
     scores: dict[str, list[float]] = {"random-walk": [], "explorer": []}
-    for maze in islice(mazes, MOST_SCALED):
-        task = _read_task(PromptBuilder(maze, config).build().user)
+    game = config.protocol == "step"
+    for maze in islice(mazes, MOST_SCALED_GAMES if game else MOST_SCALED):
+        prompt = PromptBuilder(maze, config).build()
         for name, found in scores.items():
-            metrics = judge(ResponseParser().parse(REFERENCE_AGENTS[name](task)), maze)
-            found.append(metrics.hallumaze_score)
+            if game:
+                found.append(_agent_game(name, maze, config, prompt))
+            else:
+                text = REFERENCE_AGENTS[name](_read_task(prompt.user))
+                found.append(judge(ResponseParser().parse(text), maze).hallumaze_score)
     return {name: math.fsum(found) / len(found) for name, found in scores.items()}
+
+
+def _agent_game(name: str, maze: MazeEngine, config: MazeConfig, prompt: Prompt) -> float:
+    """The score of a reference agent's game."""
+    game = Game(maze, config, "A", prompt)
+    while not game.over:
+        scene = _read_scene(game.messages())
+        game.take(STEP_AGENTS[name](scene) if scene else "")
+    return judge(game.answer(), maze, None, verify_moves).hallumaze_score
 
 
 # -- rescoring ------------------------------------------------------------------------------------
 
 
 def rescore_trial(
-    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], lang: str
+    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], config: MazeConfig
 ) -> dict[str, Any]:
     """The fields of a stored trial that follow from its answers, its maze and its hints alone.
 
     trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
     answer is missing.
     """
-    thread = AriadneThread(trial["ariadne_group"], lang)
-    answer, metrics, scored = _rescore_answer(trial, maze, hints)
+    if trial.get("turns") is not None:
+        return _rescore_game(trial, maze, hints, config)
+    thread = AriadneThread(trial["ariadne_group"], config.lang)
+    plant = _stored_plant(trial)
+    answer, metrics, scored = _rescore_answer(trial, maze, hints, plant)
     stored_first = trial.get("first_answer")
     if not stored_first:
         if thread.mode != "A":
             scored["nudge_needed"] = thread.needed(answer, metrics, maze)
         return scored
-    first, first_metrics, first_scored = _rescore_answer(stored_first, maze, hints)
+    first, first_metrics, first_scored = _rescore_answer(stored_first, maze, hints, plant)
     nrs = nudge_response_speed(first_metrics, answer, metrics, maze)
     return {
         **scored,
@@ -5378,15 +6556,49 @@ def rescore_trial(
     }
 
 
+def _rescore_game(
+    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], config: MazeConfig
+) -> dict[str, Any]:
+    prompt, turns = Prompt("", "", ""), trial["turns"]
+    game = Game(maze, config, trial["ariadne_group"], prompt, _stored_plant(trial))
+    for turn in turns:
+        if game.over or not isinstance(turn.get("raw_response"), str):
+            raise NotWiredError("its turns are not those of a game")
+        game.take(turn["raw_response"], turn["outcome"])
+    if not game.over and trial.get("finish_reason") == UNFINISHED:
+        game.stop()
+    elif not game.over:
+        raise NotWiredError("its last turns are missing")
+    reasoning = trial.get("reasoning") or ""
+    return {**score_game(game, hints), **_signals_of(reasoning)}
+
+
+def _stored_plant(trial: Mapping[str, Any]) -> Plant | None:
+    """The planted walk of a stored trial."""
+    stored = trial.get("plant")
+    if not stored:
+        return None
+    cells = [(row, column) for row, column in (step["cell"] for step in stored["steps"])]
+    ways = [step["direction"] for step in stored["steps"]]
+    steps = [
+        Claim(0, number, cell, way)
+        for number, (cell, way) in enumerate(zip(cells, ways, strict=True), 1)
+    ]
+    wrong = stored["wrong"]
+    (row, column), way = cells[wrong - 1], MOVES[ways[wrong - 1]]
+    aimed = (row + way[0], column + way[1])
+    return Plant(stored["kind"], tuple(steps), wrong, (row, column), aimed)
+
+
 def _rescore_answer(
-    stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage]
+    stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], plant: Plant | None
 ) -> tuple[Answer, Metrics, dict[str, Any]]:
     text = stored.get("raw_response")
     if not isinstance(text, str):
         raise NotWiredError("its raw answer is missing")
     outcome = stored["outcome"]
     answer, metrics, scored = score_answer(
-        text, ANSWERED if outcome == UNREADABLE else outcome, maze, hints
+        text, ANSWERED if outcome == UNREADABLE else outcome, maze, hints, plant
     )
     return answer, metrics, {**scored, **_signals_of(stored.get("reasoning") or "")}
 
@@ -5399,7 +6611,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     is no result file or lacks raw answers.
     """
     try:
-        lang = document["config"]["lang"]
+        config = _stored_config(document["config"])
         mazes = {_maze_key(entry): _rebuilt(entry) for entry in document["mazes"]}
         hints = {_maze_key(entry): _stored_hints(entry) for entry in document["mazes"]}
         differences = [
@@ -5413,7 +6625,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
             trial = dict(stored)
             if stored["outcome"] != ERROR:
                 key = (stored["maze_size"], stored["maze_seed"], stored["maze_algorithm"])
-                trial.update(_rounded(_rescored(name, stored, mazes[key], hints[key], lang)))
+                trial.update(_rounded(_rescored(name, stored, mazes[key], hints[key], config)))
                 differences += _differences(name, stored, trial)
             trials.append(trial)
         names = {f.name for f in fields(BenchmarkResult)}
@@ -5441,6 +6653,12 @@ def _comparable(
     return claimed, {key: value for key, value in row.items() if key not in ("ci", "rank")}
 
 
+def _stored_config(stored: Mapping[str, Any]) -> MazeConfig:
+    """The settings of a result file."""
+    names = {f.name for f in fields(MazeConfig)}
+    return MazeConfig(**{**{k: v for k, v in stored.items() if k in names}, "lang": stored["lang"]})
+
+
 def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["size"], entry["seed"], entry["algorithm"]
 
@@ -5466,10 +6684,14 @@ def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
 
 
 def _rescored(
-    name: str, stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], lang: str
+    name: str,
+    stored: Mapping[str, Any],
+    maze: MazeEngine,
+    hints: Sequence[Mirage],
+    config: MazeConfig,
 ) -> dict[str, Any]:
     try:
-        return rescore_trial(stored, maze, hints, lang)
+        return rescore_trial(stored, maze, hints, config)
     except NotWiredError as error:
         raise NotWiredError(f"{name}: {error}") from None
 
@@ -5527,6 +6749,15 @@ AVERAGED = (
     "control_rate",
     "lure_effect",
     "brs_lure",
+    "moves_used",
+    "path_efficiency",
+    "progress",
+    "looped",
+    "sr_if_looped",
+    "most_visits",
+    "recognition_delay",
+    "plant_recognised",
+    "plant_steps",
     "latency_s",
 )
 SUMMED = ("recognition", "recovery", "lure", "tiers", "reasoning_signal_counts")
@@ -5537,25 +6768,21 @@ UNRANKED = ("reference", "human")
 MazeKey = tuple[Any, ...]  # what makes two mazes the same
 
 
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are not None; None when there is none."""
-    known = [float(value) for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
-
-
 def aggregate(results: Iterable[BenchmarkResult]) -> list[dict[str, Any]]:
-    """One row per model and group, in the order of the results: counts, and means of AVERAGED.
+    """One row per model, group and form of the planted error, in the order of the results: counts,
+    and means of AVERAGED.
 
     The unit is the maze: a model's repeats on a maze are averaged first. ci: the 95 % intervals of
     the means, where there are FEWEST_PAIRS mazes. pooled: the measures of all steps and events
     together. Trials that ended as errors are counted and in no mean. ignore_rate: the share of
     hinted trials of group C that needed the hint and did not act on it (v1.1 section 9.3). ti: see
-    `trainability`. rank: see `ranks`. usage and cost_usd are sums, what errors and earlier attempts
+    `trainability`. blind_spot: of a model that had planted errors in both forms. rank: see `ranks`.
+    usage and cost_usd are sums, what errors and earlier attempts
     used included; n_unpriced trials have no known cost.
     """
-    tallies: dict[tuple[str, str, str], _Tally] = {}
+    tallies: dict[RowKey, _Tally] = {}
     for result in results:
-        key = (result.provider, result.model, result.ariadne_group)
+        key = (result.provider, result.model, result.ariadne_group, result.plant_as)
         if key not in tallies:
             tallies[key] = _Tally()
         tallies[key].add(result)
@@ -5565,18 +6792,35 @@ def aggregate(results: Iterable[BenchmarkResult]) -> list[dict[str, Any]]:
             "provider": key[0],
             "model": key[1],
             "ariadne_group": key[2],
+            "plant_as": key[3],
             **tally.row(),
             "ti": _group_ti(tallies, key),
+            "blind_spot": _blind_spot(tallies, key),
             "rank": places.get(key),
         }
         for key, tally in tallies.items()
     ]
 
 
-def _group_ti(
-    tallies: Mapping[tuple[str, str, str], _Tally], key: tuple[str, str, str]
-) -> float | None:
-    plain = tallies.get((*key[:2], "A"))
+RowKey = tuple[str, str, str, str]  # provider, model, group, form of the planted error
+
+
+def _blind_spot(tallies: Mapping[RowKey, _Tally], key: RowKey) -> float | None:
+    """Recognition of planted errors that are somebody else's minus that of one's own, -1..1, over
+    the mazes that were played in both forms."""
+    both = [tallies.get((*key[:3], form)) for form in PLANT_FORMS]
+    if not key[3] or None in both:
+        return None
+    own, other = (
+        {maze: x for maze, x in tally.by_maze("plant_recognised").items() if x is not None}
+        for tally in both
+        if tally
+    )
+    return mean(_changes(own, other).values())
+
+
+def _group_ti(tallies: Mapping[RowKey, _Tally], key: RowKey) -> float | None:
+    plain = tallies.get((*key[:2], "A", key[3]))
     if plain is None or key[2] == "A":
         return None
     return _ti({"mei": plain.repeats("mei")}, {n: tallies[key].repeats(n) for n in ("mei", "nrs")})
@@ -5591,6 +6835,7 @@ class _Tally:
         self.unreadable: list[bool] = []
         self.ignored: list[bool] = []
         self.failures: Counter[str] = Counter()
+        self.responses: Counter[str] = Counter()
         self.patterns: Counter[str] = Counter()
         self.sums: dict[str, dict[str, Any]] = {name: {} for name in SUMMED}
         self.stated: Counter[Stated] = Counter()
@@ -5611,6 +6856,7 @@ class _Tally:
         if trial.ariadne_group == "C" and trial.nudge_sent and trial.nudge_needed:
             self.ignored.append(trial.nrs == 0)
         self.failures[trial.failure_mode] += bool(trial.failure_mode)
+        self.responses[trial.plant_response or ""] += trial.plant_response is not None
         self.patterns[trial.confidence_pattern or ""] += trial.confidence_pattern is not None
         for name in SUMMED:
             _add_counts(self.sums[name], getattr(trial, name))
@@ -5634,6 +6880,7 @@ class _Tally:
             },
             "ignore_rate": mean(self.ignored),
             "failure_modes": {mode: n for mode in FAILURE_MODES if (n := self.failures[mode])},
+            "plant_responses": {name: n for name in RESPONSES if (n := self.responses[name])},
             "confidence_patterns": {k: n for k, n in sorted(self.patterns.items()) if n},
             "pooled": self._pooled(),
             "reliability": {
@@ -5716,13 +6963,20 @@ def bootstrap_intervals(
     columns, as weights in a product of matrices: scipy's bootstrap would gather each resample of
     each column, which takes thirty times as long, and a second to import.
     """
-    np = load_numpy()
-    if not np:  # the smallest installation has means alone
+    if not load_numpy():  # the smallest installation has means alone
         return [None] * len(columns)
+    told = [k for k, column in enumerate(columns) if any(x is not None for x in column)]
+    intervals = dict(zip(told, _resampled([columns[k] for k in told]), strict=True))
+    return [intervals.get(k) for k in range(len(columns))]
+
+
+def _resampled(columns: Sequence[Sequence[float | None]]) -> list[tuple[float, float]]:
+    """The same of columns that each hold a value."""
+    if not columns:
+        return []
+    np = load_numpy()
     values = np.array(columns, dtype=float).T
     n = len(values)
-    if not values.size:
-        return [None] * len(columns)
     known = np.isfinite(values)
     values[~known] = 0
     gaps = ~known.all(axis=0)  # the columns whose resamples differ in how many values they hold
@@ -5737,9 +6991,9 @@ def bootstrap_intervals(
         with np.errstate(invalid="ignore"):  # a resample without a value has no mean
             means.append(weights @ values / held)
     found = []
-    for column, some in zip(np.concatenate(means).T, known.any(axis=0), strict=True):
-        low, high = np.nanpercentile(column, (2.5, 97.5)) if some else (math.nan, math.nan)
-        found.append((float(low), float(high)) if some else None)
+    for column in np.concatenate(means).T:
+        low, high = np.nanpercentile(column, (2.5, 97.5))
+        found.append((float(low), float(high)))
     return found
 
 
@@ -5897,7 +7151,7 @@ def rank(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]
 
 
 def paired_differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], name: tuple[str, str, str]
+    before: Mapping[str, Any], after: Mapping[str, Any], name: RowKey
 ) -> list[float]:
     """Score after minus score before of a model, for each maze that both result files have.
 
@@ -5912,20 +7166,21 @@ def paired_differences(
     return [score - old[prompt] for prompt, score in new.items() if prompt in old]
 
 
-def _call_settings(document: Mapping[str, Any], name: tuple[str, str, str]) -> list[Any]:
+def _call_settings(document: Mapping[str, Any], name: RowKey) -> list[Any]:
     """What shapes an answer beside the prompt and the group."""
     config = document["config"]
-    names = ("max_tokens", "temperature", "reasoning_effort")
+    names = ("max_tokens", "temperature", "reasoning_effort", *GAME_DEFAULTS)
     models = {(m["provider"], m["model"]): m for m in config["models"]}
     own = models.get(name[:2], {})
-    return [config.get(key) if own.get(key) is None else own[key] for key in names]
+    kept = {key: config.get(key, GAME_DEFAULTS.get(key)) for key in names}
+    return [kept[key] if own.get(key) is None else own[key] for key in names]
 
 
-def _scores_by_prompt(document: Mapping[str, Any], name: tuple[str, str, str]) -> dict[str, float]:
+def _scores_by_prompt(document: Mapping[str, Any], name: RowKey) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for trial in document["results"]:
-        named = (trial["provider"], trial["model"], trial["ariadne_group"]) == name
-        if named and trial["hallumaze_score"] is not None:
+        named = (trial["provider"], trial["model"], trial["ariadne_group"])
+        if (*named, trial.get("plant_as", "")) == name and trial["hallumaze_score"] is not None:
             found.setdefault(trial["prompt_sha256"], []).append(trial["hallumaze_score"])
     return {prompt: math.fsum(scores) / len(scores) for prompt, scores in found.items()}
 
@@ -5946,6 +7201,9 @@ COMPARED = (
     "ece",
     "auroc2",
     "brs_lure",
+    "progress",
+    "looped",
+    "plant_recognised",
 )
 CONDITIONS = (
     "mirage",
@@ -5954,7 +7212,18 @@ CONDITIONS = (
     "max_tokens",
     "temperature",
     "reasoning_effort",
+    "protocol",
+    "view",
+    "memory",
+    "step_budget",
+    "plant",
 )
+# What files say that were written before there were games.
+GAME_DEFAULTS = {
+    f.name: f.default
+    for f in fields(MazeConfig)
+    if f.name in ("protocol", "view", "memory", "step_budget", "plant")
+}
 FEWEST_RANKS = 10  # pairs for Wilcoxon's test; fewer are permuted
 
 
@@ -5994,15 +7263,17 @@ def samples(
     config, date: the file's. Trials that ended as errors are in no value.
     """
     models = {(m["provider"], m["model"]): m for m in config.get("models", ())}
-    found: dict[tuple[str, str, str, int], list[BenchmarkResult]] = {}
+    found: dict[tuple[str, str, str, str, int], list[BenchmarkResult]] = {}
     for result in results:
-        key = (result.provider, result.model, result.ariadne_group, result.maze_size)
+        named = (result.provider, result.model, result.ariadne_group)
+        key = (*named, result.plant_as, result.maze_size)
         found.setdefault(key, []).append(result)
     made = []
-    for (provider, model, group, size), trials in found.items():
+    for (provider, model, group, form, size), trials in found.items():
         own = models.get((provider, model), {})
-        used = {k: config.get(k) if own.get(k) is None else own[k] for k in CONDITIONS}
-        condition: dict[str, Any] = {"group": group, "size": size}
+        used = {k: config.get(k, GAME_DEFAULTS.get(k)) for k in CONDITIONS}
+        used |= {k: own[k] for k in CONDITIONS if own.get(k) is not None}
+        condition: dict[str, Any] = {"group": group, "size": size, "plant_as": form}
         if provider != "human":  # what a server is asked is no condition of theirs
             condition |= {**used, "date": date[:10]}
         made.append(_make_sample(source, provider, model, condition, trials))
@@ -6273,7 +7544,7 @@ def compare_models(found: Sequence[Sample]) -> list[Comparison]:
     pairs = []
     for a, b in combinations(by_name, 2):
         people = "human" in (by_name[a][0].provider, by_name[b][0].provider)
-        shape = ("group",) if people else ("group", *CONDITIONS)
+        shape = ("group", "plant_as") if people else ("group", "plant_as", *CONDITIONS)
         before, after = (
             {metric: _by_condition(by_name[name], metric, shape) for metric in COMPARED}
             for name in (a, b)
@@ -6387,7 +7658,7 @@ def ablation(results: Iterable[BenchmarkResult]) -> dict[str, Any]:
         if None in (r.hrr, r.early, r.esc, r.hallucination_count):
             left_out += 1
             continue
-        key = (r.provider, r.model, r.ariadne_group)
+        key = (r.provider, r.model, f"{r.ariadne_group} {r.plant_as}".strip())
         terms = (r.hrr, r.early, r.esc, min(1, (r.hallucination_count or 0) / 10))
         row = [float(x or 0.0) * (r.readable is not False) for x in terms]
         row += [0.5 if r.ce is None else r.ce, r.brs or 0.0, float(r.readable is not False)]
@@ -6607,8 +7878,7 @@ class Console:
         which = self.say("which", model=name, seed=r.maze_seed)
         if r.run > 1:
             which += self.say("which_run", run=r.run)
-        if r.ariadne_group != "A":
-            which += f" {r.ariadne_group}"
+        which += _condition_mark(r.ariadne_group, r.plant_as)
         if r.outcome == ERROR:
             why = (r.error or "").removeprefix(f"{name}: ")
             return [self.say("trial_error", which=which, error=why)]
@@ -6651,6 +7921,10 @@ class Console:
         lures = [row["pooled"] for row in rows if row["trap_capture_rate"] is not None]
         if lures and all(pooled["lure_effect"] is None for pooled in lures):
             self.line(f"  {self.words['no_lure']}")
+        for name in ("games", "plants"):
+            columns, lines = self._extra(name, shown)
+            if lines:
+                self.table(self.words[f"{name}_title"], columns, lines, 1)
         spent = [row for row in rows if row["provider"] not in CALLS_NOBODY]
         if spent:
             self.table(self.words["spent_title"], *self._spending(spent), 1)
@@ -6677,6 +7951,27 @@ class Console:
             if found := row["reliability"].get("hallumaze_score"):
                 numbers = {"icc": _number(found["icc"]), "sem": _number(found["sem"])}
                 yield self.say("reliable", model=model_name(row), runs=found["runs"], **numbers)
+
+    def _extra(
+        self, name: str, rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[str], list[list[str]]]:
+        """The columns and rows of games, or of planted errors; no rows without any."""
+        numbers = {
+            "games": (
+                *("moves_used", "path_efficiency", "progress", "looped", "sr_if_looped"),
+                *("most_visits", "recognition_delay"),
+            ),
+            "plants": ("plant_recognised", "plant_steps", "blind_spot"),
+        }[name]
+        lines = []
+        for row in rows:
+            if row[numbers[0]] is None:
+                continue
+            line = [model_name(row), *(_number(row[number], 2) for number in numbers)]
+            if name == "plants":
+                line += [str(row["plant_responses"].get(response, 0)) for response in RESPONSES]
+            lines.append(line)
+        return self.words[f"{name}_columns"].split("|"), lines
 
     def _measures(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
         """The columns and rows of what v1.1 does not see."""
@@ -6768,8 +8063,13 @@ def judges_text(judges: Sequence[Mapping[str, Any]]) -> str:
 
 def model_name(row: Mapping[str, Any]) -> str:
     """PROVIDER/MODEL, and its group if it is not A, fit for a terminal."""
-    group = "" if row["ariadne_group"] == "A" else f" {row['ariadne_group']}"
-    return printable(f"{row['provider']}/{row['model']}{group}")
+    mark = _condition_mark(row["ariadne_group"], row.get("plant_as", ""))
+    return printable(f"{row['provider']}/{row['model']}{mark}")
+
+
+def _condition_mark(group: str, form: str) -> str:
+    """What tells the rows of a model apart: a group that is not A, the form of a planted error."""
+    return "".join(f" {mark}" for mark in (group, form) if mark not in ("A", ""))
 
 
 def _count_text(count: int | None) -> str:
@@ -7274,6 +8574,9 @@ _CSV_FIELDS = tuple(
         "judges",
         "first_answer",
         "hint",
+        "hints",
+        "turns",
+        "plant",
         "raw_response",
         "reasoning",
         "usage",
@@ -7436,6 +8739,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_model_options(parser.add_argument_group("which models"))
     _add_maze_options(parser.add_argument_group("which mazes and prompts"))
+    _add_game_options(parser.add_argument_group("how they are walked"))
     _add_call_options(parser.add_argument_group("how to call"))
     _add_output_options(parser.add_argument_group("what to write"))
     _add_actions(parser.add_argument_group("instead of a run"))
@@ -7460,6 +8764,13 @@ def _add_maze_options(group: Any) -> None:
     seeds = group.add_mutually_exclusive_group()
     seeds.add_argument("--seed", type=_whole(0), metavar="N", help=_HELP["seed"])
     seeds.add_argument("--seeds", type=parse_seeds, metavar="LIST", help=_HELP["seeds"])
+    _add_prompt_options(group)
+    add("--group", choices=(*GROUPS, ALL_GROUPS), help=_HELP["group"])
+
+
+def _add_prompt_options(group: Any) -> None:
+    """What shapes a prompt, for models and for people."""
+    add = group.add_argument
     add("--algorithm", choices=ALGORITHMS, help=_HELP["algorithm"])
     mirage = group.add_mutually_exclusive_group()
     mirage.add_argument("--mirage", choices=MIRAGES, help=_HELP["mirage"])
@@ -7467,8 +8778,19 @@ def _add_maze_options(group: Any) -> None:
         "--no-mirage", dest="mirage", action="store_const", const="off", help=_HELP["no_mirage"]
     )
     add("--no-confidence", action="store_true", help=_HELP["no_confidence"])
-    add("--group", choices=(*GROUPS, ALL_GROUPS), help=_HELP["group"])
     add("--lang", choices=LANGUAGES, help=_HELP["lang"])
+
+
+def _add_game_options(group: Any) -> None:
+    add = group.add_argument
+    add("--protocol", choices=PROTOCOLS, help=_HELP["protocol"])
+    add("--view", choices=VIEWS, help=_HELP["view"])
+    add("--memory", choices=MEMORIES, help=_HELP["memory"])
+    add("--step-budget", type=_whole(1, MOST_MOVES), metavar="N", help=_HELP["step_budget"])
+    add("--hint-at", type=_whole(1, MOST_MOVES), metavar="N", help=_HELP["hint_at"])
+    add("--hints", type=_whole(0, MOST_MOVES), metavar="N", help=_HELP["hints"])
+    add("--plant", choices=PLANTS, help=_HELP["plant"])
+    add("--plant-as", choices=(*PLANT_FORMS, BOTH_FORMS), help=_HELP["plant_as"])
 
 
 def _add_call_options(group: Any) -> None:
@@ -7482,14 +8804,20 @@ def _add_call_options(group: Any) -> None:
     add("--batch-wait", type=_decimal(10**6), metavar="MIN", help=_HELP["batch_wait"])
 
 
-def _add_output_options(group: Any) -> None:
+def _add_file_options(group: Any) -> None:
+    """Where the result goes, of a run and of a person's game."""
     add = group.add_argument
     add("--output", type=Path, metavar="PATH", help=_HELP["output"])
     add("--csv", action="store_true", help=_HELP["csv"])
     add("--results-dir", type=Path, metavar="PATH", help=_HELP["results_dir"])
+    add("--human-data", type=Path, metavar="FILE", help=_HELP["human_data"])
+
+
+def _add_output_options(group: Any) -> None:
+    _add_file_options(group)
+    add = group.add_argument
     add("--resume", nargs="?", const="", metavar="RUN", help=_HELP["resume"])
     add("--fail-on-regression", action="store_true", help=_HELP["fail_on_regression"])
-    add("--human-data", type=Path, metavar="FILE", help=_HELP["human_data"])
     add("--quiet", action="store_true", help=_HELP["quiet"])
 
 
@@ -7713,7 +9041,7 @@ class Plan:
     @property
     def trials(self) -> int:
         """How many trials each model has."""
-        return len(self.mazes) * self.runs * len(self.config.groups)
+        return len(self.mazes) * self.runs * len(self.config.conditions)
 
 
 def make_plan(
@@ -7733,7 +9061,12 @@ def make_plan(
             raise UsageError("--base-url goes with --model compatible/NAME")
     chosen = bool(listed)
     if not chosen:
-        listed = [ModelSpec("reference", name) for name in REFERENCE_AGENTS]
+        blind = options.protocol == "step" and options.view != "map"
+        listed = [
+            ModelSpec("reference", name)
+            for name in REFERENCE_AGENTS
+            if not (blind and name == "oracle")  # which would need to see the maze
+        ]
     if options.temperature is not None:
         listed = [replace(spec, temperature=None) for spec in listed]
     if options.max_tokens is not None:
@@ -7742,6 +9075,7 @@ def make_plan(
         listed = [replace(spec, concurrency=None) for spec in listed]
     check_models(listed)
     config = _make_config(options, maze)
+    _check_protocol(options, config, listed)
     mazes, runs = _make_mazes(options, config)
     return Plan(config, listed, mazes, runs, chosen)
 
@@ -7777,8 +9111,35 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
         "use_confidence": False if options.no_confidence else None,
         "use_mirage": None if options.mirage is None else options.mirage != "off",
         "mirage": None if options.mirage == "off" else options.mirage,
+        "protocol": options.protocol,
+        "view": options.view,
+        "memory": options.memory,
+        "step_budget": options.step_budget,
+        "most_hints": options.hints,
+        "hint_at": options.hint_at,
+        "plant": options.plant,
+        "plant_as": options.plant_as,
     }
     return MazeConfig(**{**maze, **{k: v for k, v in given.items() if v is not None}})
+
+
+def _check_protocol(
+    options: argparse.Namespace, config: MazeConfig, specs: Sequence[ModelSpec]
+) -> None:
+    """Whether the options of games and planted errors go together."""
+    game, hinted = config.protocol == "step", config.ariadne_mode != "A"
+    of_games = ("view", "memory", "step_budget", "hint_at", "hints")
+    given = [name for name in of_games if getattr(options, name) is not None]
+    if given and not game:
+        raise UsageError(f"--{given[0].replace('_', '-')} goes with --protocol step")
+    if not hinted and (late := [name for name in given if name.startswith("hint")]):
+        raise UsageError(f"--{late[0].replace('_', '-')} goes with --group B, C or ALL")
+    if options.plant_as and config.plant == "none":
+        raise UsageError("--plant-as goes with --plant wall, branch or loop")
+    if game and options.batch:
+        raise UsageError("a game asks one move after the other: leave out --batch")
+    if game and config.view != "map" and any(s.name == "reference/oracle" for s in specs):
+        raise UsageError("reference/oracle needs a map: add --view map, or leave it out")
 
 
 def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[Mazes, int]:
@@ -7888,7 +9249,12 @@ def _exposes_keys(path: Path) -> bool:
 def _show(plan: Plan, console: Console) -> int:
     """Print each maze and the exact prompt."""
     for maze in plan.mazes:
-        prompt = PromptBuilder(maze, plan.config).build()
+        form = plan.config.forms[-1]
+        builder = PromptBuilder(maze, plan.config, form)
+        prompt = builder.build()
+        messages = prompt.messages
+        if plan.config.protocol == "step":
+            messages = Game(maze, plan.config, "A", prompt, builder.plant).messages()
         mirage = plan.config.mirage if plan.config.use_mirage else "off"
         drawing = maze.render(maze.solution_path, mirage)
         title = console.say("show_title", size=f"{maze.size}×{maze.size}", seed=maze.seed)
@@ -7897,8 +9263,7 @@ def _show(plan: Plan, console: Console) -> int:
             drawing,
             "--- system ---",
             prompt.system,
-            "--- user ---",
-            prompt.user,
+            *(part for m in messages for part in (f"--- {m['role']} ---", m["content"])),
             f"--- sha256 {prompt.sha256} ---",
         ):
             put_line(text, sys.stdout)
@@ -7939,18 +9304,26 @@ MOST_SAMPLED = 100  # mazes whose prompts are measured for an estimate
 
 def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Print what a run would send: trials, tokens and cost of each model."""
-    sampled = islice(plan.mazes, MOST_SAMPLED)
-    sizes = [PromptBuilder(maze, plan.config).build().tokens() for maze in sampled]
+    sampled = list(islice(plan.mazes, MOST_SAMPLED))
+    form, game = plan.config.forms[-1], plan.config.protocol == "step"
+    prompts = [PromptBuilder(maze, plan.config, form).build() for maze in sampled]
+    sizes = [prompt.tokens() for prompt in prompts]
+    turns = 1
+    if game:
+        turns = game_budget(sampled[0], plan.config)
+        sizes = [_game_tokens(*made, plan.config) for made in zip(sampled, prompts, strict=True)]
     trials, groups = plan.trials, plan.config.groups
     lines = []
     for spec in plan.specs:
         provider = make_provider(spec, plan.config)
-        most = trials * (spec.max_tokens or plan.config.max_tokens)
+        most = trials * turns * (spec.max_tokens or plan.config.max_tokens)
         read = round(trials * sum(sizes) / len(sizes))
         if spec.provider in CALLS_NOBODY:
             read = most = 0
         calls = [(read, most)]
-        if hinted := len(groups) - groups.count("A"):  # the first answer is sent again
+        if not game and (
+            hinted := len(groups) - groups.count("A")
+        ):  # the first answer is sent again
             share = hinted / len(groups)
             calls.append((round(share * (read + most)), round(share * most)))
         costs = [provider.price({"input": asked, "output": told}) for asked, told in calls]
@@ -7964,6 +9337,19 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
         if usd == _usd(None):
             console.line(console.say("plan_unpriced", model=name))
     return EXIT_OK
+
+
+ANSWER_TOKENS = 40  # of a move, about
+
+
+def _game_tokens(maze: MazeEngine, prompt: Prompt, config: MazeConfig) -> int:
+    """About how many tokens of input a game takes that uses its whole budget."""
+    game = Game(maze, config, "A", prompt)
+    first = sum(len(message["content"].encode()) for message in game.messages())
+    turns, opening = game_budget(maze, config), prompt.tokens()
+    state = max(0, round((first - len(prompt.user.encode())) / BYTES_PER_TOKEN)) + ANSWER_TOKENS
+    asked = turns * (turns + 1) // 2 if config.memory == "chat" else turns
+    return turns * opening + asked * state
 
 
 def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
@@ -8095,6 +9481,11 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
             (config.lang, LANGUAGES),
             (config.ariadne_mode, (*GROUPS, ALL_GROUPS)),
             (config.mirage, MIRAGES),
+            (config.protocol, PROTOCOLS),
+            (config.view, VIEWS),
+            (config.memory, MEMORIES),
+            (config.plant, PLANTS),
+            (config.plant_as, (*PLANT_FORMS, BOTH_FORMS)),
         )
         if odd := [value for value, values in known if value not in values]:
             raise ValueError(f"{odd[0]!r} is no setting")
@@ -8422,7 +9813,7 @@ def _has_regressed(
     console: Console,
 ) -> bool:
     """Whether the interval of a model's paired difference lies below zero; says what it found."""
-    key = row["provider"], row["model"], row["ariadne_group"]
+    key = row["provider"], row["model"], row["ariadne_group"], row["plant_as"]
     name = f"{key[0]}/{key[1]}"
     pairs = ((path, paired_differences(then, now, key)) for _, path, then in past)
     path, differences = next(((p, d) for p, d in pairs if d), (None, []))
@@ -8620,6 +10011,254 @@ def _read_samples(path: Path) -> list[Sample]:
     if not any(sample.n for sample in found):
         raise UsageError(f"{path}: holds no scored trial")
     return found
+
+
+# -- a person at the keyboard ----------------------------------------------------------------------
+
+_QUIT = "quit"
+# What a key or a typed word means: a direction, or one of these.
+_PRESSED = {
+    **dict.fromkeys(("\x1b[A", "\x1bOA", "w", "n", "N"), "N"),
+    **dict.fromkeys(("\x1b[C", "\x1bOC", "e", "E"), "E"),
+    **dict.fromkeys(("\x1b[B", "\x1bOB", "s", "S"), "S"),
+    **dict.fromkeys(("\x1b[D", "\x1bOD", "a", "W"), "W"),
+    **{"d": DEAD_END_SIGNAL, "l": LOOP_SIGNAL, "c": STRATEGY_SIGNAL, "u": "undo"},
+    **dict.fromkeys(("q", "\x04", ""), _QUIT),
+}
+_KEY = re.compile(r"\x1b(?:\[[0-9;]*[~A-Za-z]|O[A-Za-z])?|.", re.S)
+
+
+class Keys:
+    """What a person presses, key by key on a terminal; word by word from any other input."""
+
+    def __init__(self) -> None:
+        self.live = sys.stdin.isatty() and importlib.util.find_spec("termios") is not None
+        self._waiting: list[str] = []
+        self._ended = False
+
+    def __enter__(self) -> Keys:
+        if self.live:
+            import termios
+            import tty
+
+            self._settings = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)  # keys come at once, and Ctrl-C still interrupts
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            import termios
+
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._settings)
+
+    def next(self) -> str:
+        """The next key or word; "" when there is no more."""
+        while not self._waiting and not self._ended:
+            if self.live:
+                text = self._pressed()
+                self._waiting, self._ended = _KEY.findall(text), not text
+            else:
+                line = sys.stdin.readline()
+                self._waiting, self._ended = re.split(r"[\s,|%]+", line.strip()), not line
+                self._waiting = list(filter(None, self._waiting))
+        return self._waiting.pop(0) if self._waiting else ""
+
+    def _pressed(self) -> str:
+        """What was pressed meanwhile; an arrow may come in pieces over a slow line."""
+        import select
+
+        file = sys.stdin.fileno()
+        pressed = os.read(file, 1024)
+        while pressed.endswith((b"\x1b", b"\x1b[", b"\x1bO")):
+            if not select.select([file], [], [], 0.2)[0]:
+                break
+            pressed += os.read(file, 1024)
+        return pressed.decode(errors="replace")
+
+    def number(self) -> str:
+        """Digits that come next: on a terminal up to Enter, else a word of them; "" for none."""
+        digits = ""
+        while self.live and (key := self.next()) not in ("\n", "\r", "", "\x04"):
+            if key in ("\x7f", "\b") and digits:
+                digits = digits[:-1]
+                put_line("\b \b", sys.stdout, end="")
+            elif key.isascii() and key.isdigit() and len(digits) < 3:
+                digits += key
+                put_line(key, sys.stdout, end="")
+        if not self.live and (word := self.next()):
+            if word.isascii() and word.isdigit():
+                return word
+            self._waiting.insert(0, word)
+        return digits
+
+
+class Player:
+    """Lets a person play a game with the same words that a model gets."""
+
+    def __init__(self, game: Game, keys: Keys, console: Console) -> None:
+        self.game = game
+        self.keys = keys
+        self.console = console
+        self.turns: list[dict[str, Any]] = []
+        self._said: list[str] = []  # before the next move
+
+    def play(self) -> None:
+        """Play until the game is over or left; what was pressed is in `turns`."""
+        self._show(self.game.messages()[0]["content"])
+        while not self.game.over:
+            started = time.monotonic()
+            move = self._move()
+            if move is None:
+                break
+            self._said.append(move)
+            self._take(time.monotonic() - started)
+            if not self.game.over:
+                self._show(f"\n{self.game.messages()[-1]['content']}")
+
+    def leave(self) -> None:
+        """End a game that is not over; what was declared last is kept."""
+        if self._said:
+            self._take(0.0)
+        self.game.stop()
+
+    def _take(self, seconds: float) -> None:
+        contents = (message["content"] for message in self.game.messages())
+        digest = chain_sha256(self.game.prompt.system, *contents)
+        reply = Reply("\n".join(self._said), latency_s=seconds)
+        self._said.clear()
+        self.turns.append(_turn_of(reply, digest))
+        self.game.take(reply.text)
+
+    def _show(self, text: str) -> None:
+        """Print what a model would be told; a terminal breaks no word."""
+        import textwrap
+
+        width = shutil.get_terminal_size().columns if self.keys.live else 10**6
+        for line in text.split("\n"):
+            put_line("\n".join(textwrap.wrap(line, width)), sys.stdout)
+
+    def _move(self) -> str | None:
+        """The line of the next move; None to leave the game."""
+        while True:
+            key = self.keys.next()
+            meant = _PRESSED.get(key) or _STRAIGHT_WORDS.get(key.lower())
+            if key == "d" and self.keys.live and self._east_is_open():
+                meant = self._ask_which()
+            if meant == _QUIT:
+                return None
+            if meant in MOVES:
+                return f"MOVE: {meant}{self._confidence()}"
+            if meant in SIGNALS:
+                self._say(meant)
+            elif key.strip():
+                self._tell("undo" if meant == "undo" else "keys")
+
+    def _east_is_open(self) -> bool:
+        maze, here = self.game.maze, self.game.here
+        return maze.destination(here, "E") in maze.neighbours(here)
+
+    def _ask_which(self) -> str:
+        """d is the key to the east, and the one of a dead end."""
+        self._tell("which")
+        return "E" if self.keys.next() == "d" else DEAD_END_SIGNAL
+
+    def _say(self, signal: str) -> None:
+        here = _cell_text(self.game.here)
+        lines = {
+            DEAD_END_SIGNAL: f"DEAD_END at {here} — backtracking",
+            LOOP_SIGNAL: f"LOOP detected at {here}",
+            STRATEGY_SIGNAL: "STRATEGY_CHANGE",
+        }
+        self._said.append(lines[signal])
+        put_line(f"  {lines[signal]}", sys.stdout)
+
+    def _confidence(self) -> str:
+        if not self.game.config.use_confidence:
+            return ""
+        self._tell("sure", end=" ")
+        digits = self.keys.number()
+        put_line("", sys.stdout)
+        return (
+            f" | {_AGENT_WORDS[self.game.config.lang]['confidence']}: {digits}%" if digits else ""
+        )
+
+    def _tell(self, key: str, end: str = "\n") -> None:
+        put_line(self.console.say(f"play_{key}"), sys.stdout, end=end)
+
+
+def play_command(argv: Sequence[str]) -> int:
+    """`play`: a person walks a maze, one move at a time; the result is a file like any other."""
+    parser = _command_parser("play", _HELP["play"])
+    parser.add_argument("--size", type=_whole(SMALLEST, LARGEST), metavar="N", help=_HELP["size"])
+    parser.add_argument("--seed", type=_whole(0), metavar="N", help=_HELP["seed"])
+    _add_prompt_options(parser)
+    parser.add_argument("--view", choices=VIEWS, default="local", help=_HELP["view"])
+    parser.add_argument(
+        "--step-budget", type=_whole(1, MOST_MOVES), metavar="N", help=_HELP["step_budget"]
+    )
+    parser.add_argument("--name", default="player", help=_HELP["play_name"])
+    _add_file_options(parser)
+    options = parser.parse_args(argv)
+    if not options.name.strip() or not printable(options.name) == options.name:
+        raise UsageError("--name is what the tables call you: one line of letters")
+    console = make_console(console_language(options.lang, os.environ), quiet=False)
+    config = MazeConfig(
+        size=options.size or 7,
+        use_mirage=options.mirage != "off",
+        use_confidence=not options.no_confidence,
+        mirage=options.mirage if options.mirage in ("trap", "balanced") else "trap",
+        algorithm=options.algorithm or ALGORITHMS[0],
+        lang=options.lang or console_language(None, os.environ),
+        protocol="step",
+        view=options.view,
+        step_budget=options.step_budget,
+    )
+    _check_output(options)
+    folder = _results_folder(options)
+    mazes = Mazes(config.size, [options.seed], config.algorithm)
+    result, interrupted = _play_person(mazes[0], config, options.name, console)
+    if result is None:
+        console.line(console.say("play_nothing"))
+        return EXIT_INTERRUPTED if interrupted else EXIT_OK
+    run = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
+    target = options.output or folder / f"hallumaze_results_{run}.json"
+    plan = Plan(config, [ModelSpec("human", options.name)], mazes, 1, True)
+    _save([result], plan, target.resolve(), run, environment(), options, console)
+    return EXIT_INTERRUPTED if interrupted else EXIT_OK
+
+
+def _play_person(
+    maze: MazeEngine, config: MazeConfig, name: str, console: Console
+) -> tuple[BenchmarkResult | None, bool]:
+    """(the result of a person's game, None when no move was made; whether it was interrupted)."""
+    prompt = PromptBuilder(maze, config).build()
+    game = Game(maze, config, "A", prompt)
+    interrupted = False
+    with Keys() as keys:
+        player = Player(game, keys, console)
+        put_line(console.say("play_keys"), sys.stdout)
+        try:
+            player.play()
+        except KeyboardInterrupt:
+            interrupted = True
+    if not player.turns:
+        return None, interrupted
+    left = not game.over
+    if left:
+        player.leave()
+    result = BenchmarkResult(
+        "human",
+        name,
+        maze_size=maze.size,
+        maze_seed=maze.seed,
+        maze_algorithm=maze.algorithm,
+        prompt_sha256=prompt.sha256,
+        timestamp=utc_now(),
+    )
+    told = {**_turns_fields(player.turns), "turns": player.turns, "cost_usd": None}
+    told["finish_reason"] = UNFINISHED if left else ""
+    scored = score_game(game, maze.mirages(config.hints))
+    return replace(result, **scored, **told), interrupted
 
 
 # -- rescoring and judging -------------------------------------------------------------------------
@@ -8831,6 +10470,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "compare": compare_command,
     "ablate": ablate_command,
     "plan": plan_command,
+    "play": play_command,
 }
 
 
@@ -8943,6 +10583,38 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         ),
         "final_title": "=== 최종 출력 ===",
         "final": "걸음을 다 적은 뒤에는 다음 줄들로 마치십시오.",
+        "notes": "이 미로를 걷기 시작한 동료가 남긴 기록입니다.",
+        "go_on": "이 걸음에 이어서 번호를 계속 매겨 가며 EXIT까지 걸으십시오.",
+        "planted_reason": "이쪽으로 나아감",
+        "game": {
+            "rules": (
+                "{size} 칸의 미로를 START {start}에서 EXIT {goal}까지 걸어갑니다. 차례마다 서 있는 "
+                "칸에서 열린 방향이 주어지고, 당신은 한 걸음만 답하며, 미로가 결과를 알립니다.",
+                "괄호 안에 적힌 방향만 열려 있습니다. 벽으로 가는 걸음은 BLOCKED가 되어 제자리에 "
+                "머물지만 걸음 수에는 들어갑니다.",
+                "⚑ 힌트가 있다면 그것은 느낌일 뿐이며 틀릴 수 있습니다.",
+            ),
+            "signals": "다음을 알아차렸다면 그 줄을 MOVE 앞에 적으십시오.",
+            "form": "답은 다음 형식의 한 줄입니다.",
+            "move": "MOVE: [방향]{confidence} | [이유]",
+            "moved": "지난 걸음: {way} {to}(으)로 옮겼습니다.",
+            "wall": "지난 걸음: BLOCKED: {here}의 {way} 쪽은 열려 있지 않습니다.",
+            "no_direction": "지난 걸음: BLOCKED: {way}은(는) 방향이 아닙니다. N, E, S, W뿐입니다.",
+            "not_there": "지난 걸음: BLOCKED: 당신은 {cell}이(가) 아니라 {here}에 서 있습니다.",
+            "no_way": "지난 걸음: BLOCKED: {here}에서 {to}(으)로 가는 한 걸음은 없습니다.",
+            "unreadable": "답에서 걸음을 읽지 못했습니다. 다음 형식의 한 줄로 답하십시오: {form}",
+            "here": "지금 서 있는 칸: {line}",
+            "goal": "EXIT: {goal}",
+            "left": "남은 걸음: {left} / {budget}",
+            "visited": "처음 들른 차례대로 지나온 칸: {places}",
+            "ask": "다음 걸음은?",
+            "hints": {
+                "loop": "⟡ 했던 걸음을 되풀이했습니다. 어디에서 돌고 있는지 살펴보십시오.",
+                "dead_end": "⟡ 같은 막다른 길에 다시 들어왔습니다. 아직 가 보지 않은 갈림길을 "
+                "찾으십시오.",
+                "nothing": "⟡ 잠시 멈추어 지금까지의 걸음을 되짚어 보십시오.",
+            },
+        },
     },
     "en": {
         "system": (
@@ -8971,6 +10643,39 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         ),
         "final_title": "=== Final output ===",
         "final": "When the walk is written, end with these lines.",
+        "notes": "Notes of a colleague who began this walk:",
+        "go_on": "Go on from the end of this walk to EXIT, numbering on.",
+        "planted_reason": "on this way",
+        "game": {
+            "rules": (
+                "You walk through a maze of {size} cells from START {start} to EXIT {goal}. Each "
+                "turn tells which directions are open where you stand; you answer with one move, "
+                "and the maze tells what it did.",
+                "Only the directions in brackets are open. A move into a wall is BLOCKED: you stay "
+                "where you are, and it counts as a move.",
+                "A ⚑ hint, if there is one, is only a feeling and may be false.",
+            ),
+            "signals": "When you notice one of these, write its line before the MOVE:",
+            "form": "Answer with one line in this form:",
+            "move": "MOVE: [direction]{confidence} | [reason]",
+            "moved": "Last move: moved {way} to {to}.",
+            "wall": "Last move: BLOCKED: there is no opening to the {way} of {here}.",
+            "no_direction": "Last move: BLOCKED: {way} is no direction; there are N, E, S and W.",
+            "not_there": "Last move: BLOCKED: you do not stand on {cell} but on {here}.",
+            "no_way": "Last move: BLOCKED: no single move leads from {here} to {to}.",
+            "unreadable": "Your answer held no move that could be read. Expected one line: {form}",
+            "here": "You stand on {line}",
+            "goal": "EXIT: {goal}",
+            "left": "Moves left: {left} of {budget}",
+            "visited": "Visited, in the order of the first visit: {places}",
+            "ask": "Your move?",
+            "hints": {
+                "loop": "⟡ You have made a move that you had made before. Find where you go in "
+                "circles.",
+                "dead_end": "⟡ You are in the same dead end again. Find a branch not tried yet.",
+                "nothing": "⟡ Stop for a moment and go over your moves so far.",
+            },
+        },
     },
 }
 
@@ -9026,6 +10731,7 @@ _AGENT_WORDS = {
         "back": "온 길로 되짚어 감",
         "guess": "아무 쪽이나 고름",
         "hint": "힌트를 따름",
+        "wrong": "{cell}에서 {way}로 간 걸음은 틀렸습니다. 그쪽은 벽입니다.",
         "sure": "틀림없음",
     },
     "en": {
@@ -9035,6 +10741,7 @@ _AGENT_WORDS = {
         "back": "retracing the way",
         "guess": "any open side",
         "hint": "following the hint",
+        "wrong": "The move {way} from {cell} was wrong: there is a wall.",
         "sure": "certain of it",
     },
 }
@@ -9060,6 +10767,10 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze 종합 비교",
         "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score [95 % CI]|n|오류",
         "measures_title": "모델은 자기 오류를 아는가",
+        "games_title": "한 걸음씩",
+        "games_columns": "모델|걸음|효율|진척|P(루프)|P(루프 뒤 성공)|최다 방문|인식 지연",
+        "plants_title": "심어 둔 오류",
+        "plants_columns": "모델|인식률|걸음|맹점|인식|말없이 고침|그대로 감",
         "measures_columns": "모델|F1 [95 % CI]|정밀도|재현율|비용|ECE|AUROC2|유혹|대개",
         "no_lure": "유혹 효과 없음: 거짓 힌트가 있는 갈림길과 힌트가 없는 갈림길을 모두 만나야 "
         "합니다. 큰 미로에 더 많고, --mirage balanced는 옳은 길에도 힌트를 둡니다.",
@@ -9143,6 +10854,12 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "grid_columns": "격자점|τ 평균|τ 최소|같은 순서 비율",
         "eta_title": "변별력 (모델 간 분산의 비율, η²)",
         "eta_columns": "지표|η²",
+        "play_keys": "화살표나 w a s d (또는 N E S W): 걸음 · d 막다른 길 · l 루프 · c 전략 변경 · "
+        "q 그만두고 저장\n",
+        "play_undo": "되돌리기는 없습니다. 미로는 모든 걸음을 기억합니다.",
+        "play_which": "d: 동쪽이면 d를 한 번 더, 막다른 길이면 Enter",
+        "play_sure": "확신도 0-100 (Enter: 없음):",
+        "play_nothing": "걸음이 없어 저장할 것이 없습니다.",
         "one_model": "순위와 변별력에는 모델이 둘 이상 있어야 합니다.",
         "without_terms": "기록 {n}건에는 MEI의 항이 없어 빠졌습니다(사람 집단의 평균 등).",
         "plan_mazes": "{metric} 차이 {effect}을(를) 80 % 확률로 찾는 데 필요한 미로",
@@ -9182,6 +10899,10 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze comparison",
         "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score [95 % CI]|n|errors",
         "measures_title": "What the models know of their errors",
+        "games_title": "In games",
+        "games_columns": "model|moves|efficiency|progress|P(loop)|P(win if loop)|visits|delay",
+        "plants_title": "Planted errors",
+        "plants_columns": "model|recognition|steps|blind spot|recognised|repaired|carried on",
         "measures_columns": "model|F1 [95 % CI]|prec.|recall|cost|ECE|AUROC2|lure|mostly",
         "no_lure": "no lure effect: junctions with a false hint and junctions without any must "
         "both be met; larger mazes have more of them (see also --mirage balanced)",
@@ -9267,6 +10988,12 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "grid_columns": "points|mean τ|least τ|same order",
         "eta_title": "Discriminability (share of variance between models, η²)",
         "eta_columns": "metric|η²",
+        "play_keys": "arrows or w a s d (or N E S W): move · d dead end · l loop · c change of "
+        "strategy · q quit and save\n",
+        "play_undo": "nothing is undone: the maze remembers every move",
+        "play_which": "d: press d again for east, Enter for a dead end",
+        "play_sure": "how sure, 0-100 (Enter: not said):",
+        "play_nothing": "no move was made: nothing to save",
         "one_model": "ranking and discriminability need two models",
         "without_terms": "{n} records hold no terms of MEI, as means of a group do, and are left "
         "out",
@@ -9346,6 +11073,17 @@ _HELP = {
     "maze by maze: difference, 95 % interval, test, Holm-corrected p, effect size.",
     "compare_by": "what is compared: the conditions of each model (default where a model has "
     "several) or the models",
+    "protocol": "the whole walk in one answer (plan, the default), or one move at a time (step)",
+    "view": "what a game shows: the place where the model stands (local, the default), or the "
+    "whole listing first (map)",
+    "memory": "of a game: one growing conversation (chat, the default), a fresh prompt with the "
+    "places visited (history), or without them (none)",
+    "step_budget": "the moves of a game (default 2·N²)",
+    "hint_at": "the move after which group C gets its hint (default N)",
+    "hints": f"how many hints a game may have (default {MOST_HINTS})",
+    "plant": "a wrong step that the trial opens with: into a wall, into a branch, or round a loop",
+    "plant_as": "the planted steps as the model's own (own, the default), as a colleague's "
+    "(other), or each maze in both forms (both)",
     "human_data": "results of people: a JSON list of BenchmarkResult objects, trials or means of "
     "a group",
     "as_json": "print JSON for machines",
@@ -9354,6 +11092,8 @@ _HELP = {
     "ablate": "What each term of MEI and Score is good for: without it, over a grid of 625 "
     "weights, and how well each metric tells models apart.",
     "plan": "How many mazes a paired comparison needs, from the spread in a pilot.",
+    "play": "Walk a maze yourself, one move at a time, under the same information as a model.",
+    "play_name": "what the tables call you (default player)",
     "plan_file": "a result file of two models or conditions on the same mazes",
     "effect": "the difference to be found, e.g. 0.05",
     "metric": "of which metric (default hallumaze_score)",
@@ -9378,6 +11118,7 @@ other commands (each has its own --help):
   compare FILE…             paired differences between conditions or models
   ablate FILE               what each term of MEI and Score is good for
   plan FILE --effect D      how many mazes a comparison needs
+  play                      walk a maze yourself, one move at a time
 
 environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY (or GEMINI_API_KEY), DEEPSEEK_API_KEY,

@@ -3,6 +3,7 @@
     python tests/bench.py               the rates of the parts
     python tests/bench.py --replay      whole runs of 1,000, 10,000 and 100,000 stored answers
     python tests/bench.py --overhead    a run over the network beside a bare loop over the same SDK
+    python tests/bench.py --games       64 games at once, in the process and over the network
     python tests/bench.py --statistics  how far intervals and tests can be trusted, and their time
 
 Each figure is the best of several rounds, and the calibration loop runs between them, so that
@@ -150,6 +151,97 @@ def overhead() -> None:
     )
 
 
+BARE_GAMES = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from openai import OpenAI
+client = OpenAI(api_key="k", base_url=sys.argv[1], max_retries=0)
+given = json.load(open(sys.argv[2]))
+system = {"role": "system", "content": given["system"]}
+def play(contents):
+    for k in range(1, len(contents) + 1, 2):
+        turns = [
+            {"role": ("user", "assistant")[n % 2], "content": text}
+            for n, text in enumerate(contents[:k])
+        ]
+        client.chat.completions.create(
+            model="x", messages=[system, *turns], max_tokens=2500, temperature=0.0
+        )
+with ThreadPoolExecutor(64) as pool:
+    list(pool.map(play, given["games"]))
+"""
+
+
+def walks(count: int, size: int) -> dict[str, list[str]]:
+    """By the first two lines of their prompts the games of explorer: what is said in turn."""
+    found = {}
+    config = hallumaze.MazeConfig(size=size, protocol="step")
+    for seed in range(count):
+        maze = hallumaze.MazeEngine(size, seed)
+        game = hallumaze.Game(maze, config, "A", hallumaze.PromptBuilder(maze, config).build())
+        while not game.over:
+            messages = game.messages()
+            game.take(hallumaze.STEP_AGENTS["explorer"](hallumaze._read_scene(messages)))
+        contents = [message["content"] for message in messages]
+        found[title(contents[0])] = [*contents, game.answer().text.split("\n")[-1]]
+    return found
+
+
+def title(prompt: str) -> str:
+    """The lines of a prompt that name its maze."""
+    return "\n".join(prompt.split("\n")[:2])
+
+
+def games() -> None:
+    """64 games at once against an answer of 50 ms: beside the longest game, and a bare SDK."""
+    played = walks(64, 7)
+
+    class Scripted(hallumaze.LLMProvider):
+        @hallumaze.takes_turns
+        def _call_scripted(self, prompt: list[dict[str, str]], max_tokens: int, system: str) -> str:
+            time.sleep(0.05)
+            return played[title(prompt[0]["content"])][len(prompt)]
+
+    config = hallumaze.MazeConfig(size=7, protocol="step")
+    seconds = []
+    for _ in range(3):
+        runner = hallumaze.BenchmarkRunner(
+            [Scripted("scripted", "x")],
+            hallumaze.Mazes(7, range(64)),
+            config,
+            limits=hallumaze.Limits(concurrency=64),
+        )
+        start = time.monotonic()
+        assert all(trial.sr == 1 for trial in runner.run_all())
+        seconds.append(time.monotonic() - start)
+    longest = max(len(contents) for contents in played.values()) // 2 * 0.05
+    print(f"64 games in the process: {min(seconds):.2f} s, the longest game {longest:.2f} s,")
+    print(f"ratio {min(seconds) / longest:.2f}")
+
+    def scripted(request: Received) -> Say:
+        turns = request.turns
+        text = played[title(turns[0][1])][len(turns)]
+        return Say(answer_body("openai", text), silence=0.05)
+
+    with Server() as server, tempfile.TemporaryDirectory() as folder:
+        server.answer = scripted
+        contents = [said[:-1] for said in played.values()]
+        system = hallumaze.PromptBuilder(hallumaze.MazeEngine(7, 0), config).build().system
+        given = {"system": system, "games": contents}
+        (Path(folder) / "games.json").write_text(json.dumps(given))
+        url = server.base_url("compatible")
+        bare = ["-c", BARE_GAMES, url, f"{folder}/games.json"]
+        ours = [str(ROOT / "hallumaze.py"), "--model", "compatible/x", "--base-url", url]
+        ours += ["--protocol", "step", "--seeds", "0-63", "--concurrency", "64", "--quiet"]
+        ours += ["--results-dir", folder]
+        pairs = [(whole(bare)[0], whole(ours)[0]) for _ in range(5)]
+    alone, with_us = (min(column) for column in zip(*pairs, strict=True))
+    print(f"through the SDK: bare {alone:.2f} s, HalluMaze {with_us:.2f} s,")
+    print(
+        f"ratio {with_us / alone:.2f} (of each pair: {', '.join(f'{b / a:.2f}' for a, b in pairs)})"
+    )
+
+
 def two_models(stream: random.Random, mazes: int, effect: float) -> tuple[list[float], ...]:
     """Scores of two synthetic models on the same mazes: how hard a maze is, and chance."""
     hard = [stream.uniform(0.2, 0.6) for _ in range(mazes)]
@@ -209,6 +301,8 @@ def main() -> None:
         return statistics()
     if "--replay" in sys.argv:
         return replay()
+    if "--games" in sys.argv:
+        return games()
     if "--overhead" in sys.argv:
         return overhead()
     return parts()

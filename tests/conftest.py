@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from servers import Server, solution
 
 # Whose commands are measured for coverage, too: together they go through all of the program, and
 # measuring every command of every test would take half as long again.
-MEASURED = ("test_command", "test_history", "test_statistics", "test_terminal", "test_running")
+MEASURED = ("test_command", "test_games", "test_history", "test_terminal")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: half of the tests' time is spent waiting."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,7 @@ class Received:
                 (turn["role"], "".join(part["text"] for part in turn["parts"]))
                 for turn in self.body["contents"]
             ]
-        turns = [(m["role"], m["content"]) for m in self.body["messages"]]
+        turns = [(m["role"], _text_of(m["content"])) for m in self.body["messages"]]
         return [turn for turn in turns if turn[0] != "system"]
 
     @property
@@ -75,6 +75,11 @@ class Received:
             parts = self.body.get("systemInstruction", {}).get("parts", [])
             return "".join(part["text"] for part in parts)
         return "".join(m["content"] for m in self.body["messages"] if m["role"] == "system")
+
+
+def _text_of(content: str | list[Json]) -> str:
+    """The text of a message: a string, or anthropic's blocks."""
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 @dataclass(frozen=True)
@@ -398,3 +403,12 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 def solution(request: Received) -> str:
     """What an honest search answers to the first turn."""
     return hallumaze.REFERENCE_AGENTS["explorer"](hallumaze._read_task(request.turns[0][1]))
+
+
+def move(request: Received, agent: str = "explorer") -> str:
+    """What a reference agent answers to a turn of a game."""
+    roles = {"user": "user", "assistant": "assistant", "model": "assistant"}
+    turns = [{"role": roles[role], "content": text} for role, text in request.turns]
+    scene = hallumaze._read_scene(turns)
+    assert scene, turns[-1]
+    return hallumaze.STEP_AGENTS[agent](scene)

@@ -679,15 +679,15 @@ def test_paired_differences_by_hand() -> None:
     after = trials(("c", 1.0), ("a", 0.25), ("f", 0.5), ("d", 0.5), ("b", 0.5), ("b", 1.0))
     after["results"] += trials(("b", None), ("e", None))["results"]
     # c: 1 - (0.75 + 0.25)/2; a: 0.25 - 0.5; f is new; d and e ended as errors; b: 0.75 - 0.25
-    assert paired_differences(before, after, ("p", "m", "A")) == [0.5, -0.25, 0.5]
-    assert paired_differences(after, before, ("p", "m", "A")) == [0.25, -0.5, -0.5]  # a, b, c
-    assert paired_differences(before, before, ("p", "m", "A")) == [0.0] * 4
+    assert paired_differences(before, after, ("p", "m", "A", "")) == [0.5, -0.25, 0.5]
+    assert paired_differences(after, before, ("p", "m", "A", "")) == [0.25, -0.5, -0.5]  # a, b, c
+    assert paired_differences(before, before, ("p", "m", "A", "")) == [0.0] * 4
     # Another model, another provider: no pair.
-    assert paired_differences(before, after, ("p", "n", "A")) == []
-    assert paired_differences(before, after, ("q", "m", "A")) == []
+    assert paired_differences(before, after, ("p", "n", "A", "")) == []
+    assert paired_differences(before, after, ("q", "m", "A", "")) == []
     other = trials(("a", 0.0))
     other["results"][0]["model"] = "n"
-    assert paired_differences(before, other, ("p", "m", "A")) == []
+    assert paired_differences(before, other, ("p", "m", "A", "")) == []
 
 
 def test_settings_of_a_call_leave_no_pair() -> None:
@@ -697,16 +697,18 @@ def test_settings_of_a_call_leave_no_pair() -> None:
         ("reasoning_effort", "low"),
     ):
         after = trials(("a", 0.25), **{name: value})
-        assert paired_differences(before, after, ("p", "m", "A")) == [], name
+        assert paired_differences(before, after, ("p", "m", "A", "")) == [], name
     # Nor do other groups.
-    assert paired_differences(before, trials(("a", 0.25)), ("p", "m", "B")) == []
+    assert paired_differences(before, trials(("a", 0.25)), ("p", "m", "B", "")) == []
     # A model's own setting goes before the run's, and only what results counts.
     own = [{**MODELS[0], "temperature": 1.0}, {**MODELS[1], "max_tokens": 7}]
-    assert paired_differences(before, trials(("a", 0.25), models=own), ("p", "m", "A")) == []
+    assert paired_differences(before, trials(("a", 0.25), models=own), ("p", "m", "A", "")) == []
     warm = trials(("a", 0.75), temperature=1.0)
-    assert paired_differences(warm, trials(("a", 0.25), models=own), ("p", "m", "A")) == [-0.5]
+    assert paired_differences(warm, trials(("a", 0.25), models=own), ("p", "m", "A", "")) == [-0.5]
     own = [{**MODELS[0], "temperature": 0.0}]
-    assert paired_differences(before, trials(("a", 0.25), models=own), ("p", "m", "A")) == [-0.25]
+    assert paired_differences(before, trials(("a", 0.25), models=own), ("p", "m", "A", "")) == [
+        -0.25
+    ]
     # Others do not shape an answer.
     more = {"timeout": 9.0, "retries": 0, "runs": 3, "size": 5}
-    assert paired_differences(before, trials(("a", 0.25), **more), ("p", "m", "A")) == [-0.25]
+    assert paired_differences(before, trials(("a", 0.25), **more), ("p", "m", "A", "")) == [-0.25]
