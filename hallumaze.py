@@ -4698,8 +4698,10 @@ def plant_scores(
     }, found.lines
 
 
-def game_scores(walk: Walk, events: Iterable[Event], sr: float, world: World) -> dict[str, Any]:
-    """What only a game has, or what says most there.
+def game_scores(
+    walk: Walk, events: Iterable[Mapping[str, Any]], sr: float, world: World
+) -> dict[str, Any]:
+    """What only a game has, or what says most there; events: as `measure` lists them.
 
     moves_used: all moves, blocked ones included. path_efficiency: shortest way / moves, 0..1, None
     unless the exit was reached. progress: the share of the way covered at best, 0..1. looped: 1
@@ -4713,9 +4715,9 @@ def game_scores(walk: Walk, events: Iterable[Event], sr: float, world: World) ->
     moved = [walk.places[step - 1] for step in walk.moves]
     starts = [v.line for v in walk.verdicts]
     delays = [
-        bisect_right(starts, event.recognised) - event.step
+        bisect_right(starts, event["recognised_by_line"]) - event["step"]
         for event in events
-        if event.recognised is not None
+        if event["recognised_by_line"] is not None
     ]
     return {
         "moves_used": used,
@@ -4753,14 +4755,11 @@ def measure(
     junctions: Iterable[tuple[Place, str, Sequence[str]]] = (),
     hints: Iterable[Mirage] = (),
     plant: Plant | None = None,
-    game: bool = False,
 ) -> dict[str, Any]:
     """The measures of one answer by their names in the result; a pure function."""
     walk = metrics.walk
     planted, lines = plant_scores(answer, walk, plant, world) if plant else ({}, ())
     recognised = recognise(walk, answer.signals, lines)
-    if game:
-        planted |= game_scores(walk, recognised.events, metrics.sr, world)
     recognition = {name: recognised.total(name) for name in _RECOGNITION_COUNTS}
     recovery = recovery_counts(walk, world)
     stated = stated_confidences((v.confidence, v.verdict) for v in walk.verdicts)
@@ -5353,7 +5352,8 @@ def score_game(game: Game, hints: Sequence[Mirage] = ()) -> dict[str, Any]:
     outcome = game.outcome
     if outcome == ANSWERED and not metrics.readable:
         outcome = UNREADABLE
-    measures = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant, game=True)
+    measures = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant)
+    measures |= game_scores(metrics.walk, measures["events"], metrics.sr, maze)
     scored = _score_fields(answer, metrics, outcome, measures)
     speeds = [hint_response_speed(metrics.walk, answer.signals, k, maze) for k, _ in game.hints]
     if game.hinted:
