@@ -199,13 +199,6 @@ def test_no_move_is_read_where_there_is_none(text: str) -> None:
     assert ResponseParser().parse_move(text).steps == ()
 
 
-def test_junk_in_a_game_takes_linear_time() -> None:
-    for junk in ("MOVE: ", "MOVE: E\n", "move: (", "이동: " * 3 + "\n"):
-        started = time.process_time()
-        ResponseParser().parse_move(junk * (500_000 // len(junk)))
-        assert time.process_time() - started < 30  # not a limit: what is quadratic takes hours
-
-
 # -- verdicts, events and metrics by hand ---------------------------------------------------------
 
 
@@ -612,6 +605,35 @@ def test_a_game_that_dies_goes_on_where_it_was(command: Command, server: Server)
     assert len(server.requests) - before == len(trial["turns"]) - 4
     assert trial["earlier_attempts"] == {"n": 1, "usage": {}, "cost_usd": None}
     assert command("rescore", str(again.output)).code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"raw_response": None},
+        {"outcome": "error"},
+        {"latency_s": "1"},
+        {"cost_usd": "free"},
+        {"usage": {"input": 1.5}},
+        {"prompt_sha256": 1},
+    ],
+)
+def test_a_damaged_turn_of_a_journal_is_named(
+    command: Command, server: Server, change: dict[str, Any]
+) -> None:
+    server.answer = lambda r: (
+        Say(error("openai", 400, "no").body, 400) if len(r.turns) == 3 else move(r)
+    )
+    assert command(*compatible(server), *STEP, "--seed", "1").code == 1
+    (path,) = (command.folder / "results").glob("*.jsonl")
+    lines = path.read_text().split("\n")
+    entry = json.loads(lines[1])
+    assert entry["turn"] == 1
+    lines[1] = json.dumps({**entry, "answer": {**entry["answer"], **change}})
+    path.write_text("\n".join(lines))
+    done = command("--resume")
+    assert done.code == 2 and "line 2 is no trial of this journal" in done.err
+    assert done.err.count("\n") == 1
 
 
 KILLS = 20

@@ -1681,15 +1681,15 @@ FLOOR = 0.5  # CPU seconds under which a ratio says nothing
 SLACK = 3  # machines are noisy; what is quadratic takes five times its share
 
 
-def assert_linear(make: Maker, sizes: Sequence[int]) -> None:
+def assert_linear(make: Maker, sizes: Sequence[int], read: Callable[[str], Answer] = parse) -> None:
     """Each size takes about its share more than the one before, in CPU time.
 
     What is not linear fails at a middle size, before the big one would hang.
     """
-    before, seconds = sizes[0], cpu_seconds(parse, make(sizes[0]))
+    before, seconds = sizes[0], cpu_seconds(read, make(sizes[0]))
     for size in sizes[1:]:
         limit = SLACK * seconds * size / before + FLOOR
-        before, seconds = size, cpu_seconds(parse, make(size))
+        before, seconds = size, cpu_seconds(read, make(size))
         assert seconds <= limit, f"{size} bytes"
 
 
@@ -1701,6 +1701,14 @@ def test_junk_takes_linear_time(make: Maker) -> None:
 @pytest.mark.parametrize("make", WELL_FORMED.values(), ids=list(WELL_FORMED))
 def test_steps_take_linear_time(make: Maker) -> None:
     assert_linear(make, [SMALL, MIDDLE, BIG])
+
+
+@pytest.mark.parametrize("unit", ["MOVE: ", "MOVE: E\n", "move: (", "이동: 이동: 이동:\n"])
+def test_moves_of_a_game_take_linear_time(unit: str) -> None:
+    def make(size: int) -> str:
+        return unit * (size // len(unit))
+
+    assert_linear(make, [SMALL, MIDDLE, BIG], ResponseParser().parse_move)
 
 
 # ---------------------------------------------------------------- real answers
