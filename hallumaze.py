@@ -10223,7 +10223,14 @@ def play_command(argv: Sequence[str]) -> int:
     run = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
     target = options.output or folder / f"hallumaze_results_{run}.json"
     plan = Plan(config, [ModelSpec("human", options.name)], mazes, 1, True)
-    _save([result], plan, target.resolve(), run, environment(), options, console)
+    try:
+        _save([result], plan, target.resolve(), run, environment(), options, console)
+    except HalluMazeError as error:  # nobody walks a maze twice in the same way
+        spare = Path(tempfile.gettempdir(), f"hallumaze_play_{run}.json")
+        with suppress(OSError):
+            write_atomically(spare, json_text([result.as_dict()]))
+            raise HalluMazeError(f"{error}; kept for --human-data: {spare}") from None
+        raise
     return EXIT_INTERRUPTED if interrupted else EXIT_OK
 
 

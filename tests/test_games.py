@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -842,6 +844,27 @@ def test_a_person_leaves(command: Command) -> None:
     done = command("play", "--size", "5", "--seed", "3", stdin="q\n")
     assert done.code == 0 and not list((command.folder / "results").glob("*.json"))
     assert command("play", "--name", "a\nb", stdin="").code == 2
+
+
+def test_a_game_whose_file_cannot_be_written_is_kept(command: Command, tmp_path: Path) -> None:
+    folder, spare = tmp_path / "gone", tmp_path / "spare"
+    spare.mkdir()
+    args = ("play", "--size", "5", "--seed", "3", "--output", str(folder / "x.json"))
+    env = command.env(TMPDIR=str(spare))
+    process = command.start(*args, stdin=subprocess.PIPE, env=env)
+    assert process.stdin
+    process.stdin.write("E 50\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + PATIENCE_S
+    while not folder.is_dir() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    shutil.rmtree(folder)
+    _, err = process.communicate("q\n", timeout=PATIENCE_S)
+    assert process.returncode == 1 and "kept for --human-data" in err
+    (path,) = spare.glob("hallumaze_play_*.json")
+    (kept,) = hallumaze.read_people(path)
+    assert (kept.provider, kept.moves_used) == ("human", 1)
 
 
 def test_a_person_on_a_terminal(command: Command) -> None:
