@@ -436,6 +436,81 @@ class World(Protocol):
         """The direction of a step from one place to the other; None when no step can join them."""
 
 
+class TextWorld(World, Protocol):
+    """A world that can be told in a text and played.
+
+    Its kind chooses the words of its prompts, the reader of its moves and its reference agents; all
+    else that depends on it stands in its class.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def size(self) -> int:
+        """With seed and algorithm, what tells it from every other world of its kind."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def sha256(self) -> str:
+        """SHA-256 (hex) of its truth."""
+
+    @property
+    def moves(self) -> int:
+        """The moves of a game, unless the run says otherwise."""
+
+    @property
+    def hint_move(self) -> int:
+        """After which move group C has its hint, unless the run says otherwise."""
+
+    @property
+    def solution(self) -> Sequence[Place]:
+        """A shortest walk from start to goal, both included."""
+
+    @property
+    def junctions(self) -> Sequence[tuple[Place, str, list[str]]]:
+        """The solution's places where hints may stand: the place, the right way, the wrong ones."""
+
+    def closed(self, place: Place) -> Sequence[Place]:
+        """Places next to an existing one that no legal move leads to from there."""
+
+    def mirages(self, mirage: str) -> Sequence[Mirage]:
+        """The hints of that kind."""
+
+    def hint_texts(self, mirage: str, lang: str) -> Mapping[Place, str]:
+        """What the hints of that kind add to the lines of their places."""
+
+    def encode_text(self, use_mirage: bool, lang: str, mirage: str) -> str:
+        """The whole of it as a text; UsageError where there is too much of it."""
+
+    def header(self) -> list[str]:
+        """The lines that say which one it is."""
+
+    def facts(self) -> dict[str, str]:
+        """What the rules of a game say of it."""
+
+    def line(self, place: Place, lang: str) -> str:
+        """A place and what is open there, without hints."""
+
+    def describe(self, mirage: str) -> dict[str, Any]:
+        """It, as the result file holds it."""
+
+    def stream(self, name: str) -> random.Random:
+        """A seeded stream of its own, so that one use of chance never shifts another."""
+
+
+def place_text(place: Any) -> str:
+    """A place as texts write it: a cell (r,c), or its name."""
+    return _cell_text(place) if isinstance(place, tuple) else str(place)
+
+
+def way_text(direction: str | None) -> str:
+    """A direction as texts write it: E→, or its name."""
+    return f"{direction or ''}{ARROWS.get(direction or '', '')}"
+
+
 # A cell's openings are four bits. A maze is one flat list of them, rows of N + 1 entries: the last
 # of each row, and a row below the last, are no cells, so that a step over the border lands there.
 _BIT = {"N": 1, "E": 2, "S": 4, "W": 8}
@@ -699,6 +774,7 @@ class MazeEngine:
 
     # -- the world -------------------------------------------------------------------------------
 
+    kind = "maze"
     start: Cell = (0, 0)
 
     @property
@@ -710,6 +786,16 @@ class MazeEngine:
     def budget(self) -> int:
         """N² (v1.1 norms the first hallucination by it)."""
         return self.size * self.size
+
+    @property
+    def moves(self) -> int:
+        """2·N²: as many as an explorer needs at most."""
+        return 2 * self.budget
+
+    @property
+    def hint_move(self) -> int:
+        """N."""
+        return self.size
 
     @cached_property
     def _links(self) -> dict[Place, tuple[Cell, ...]]:
@@ -729,8 +815,13 @@ class MazeEngine:
         return {(cell // width, cell % width): moves for cell, moves in flood.items()}
 
     @cached_property
+    def solution(self) -> list[Cell]:
+        """The cells from start to exit, both included."""
+        return [(r, c) for r, c in self.solution_path]
+
+    @cached_property
     def _solution(self) -> frozenset[Place]:
-        return frozenset((r, c) for r, c in self.solution_path)
+        return frozenset(self.solution)
 
     def exists(self, place: Place) -> bool:
         """Whether the cell lies in the grid."""
@@ -747,6 +838,11 @@ class MazeEngine:
     def on_solution(self, place: Place) -> bool:
         """Whether the cell lies on the path from start to exit."""
         return place in self._solution
+
+    def closed(self, place: Place) -> list[Cell]:
+        """The cells of the grid behind the closed sides of this one, in the order N E S W."""
+        beside = (self.destination(place, letter) for letter in DIRECTIONS)
+        return [c for c in beside if c and self.exists(c) and c not in self.neighbours(place)]
 
     def destination(self, place: Place, direction: str) -> Cell | None:
         """The cell next to this one, in the grid or not; None for a word that is no direction."""
@@ -782,15 +878,14 @@ class MazeEngine:
         ]
 
     @property
-    def walls_sha256(self) -> str:
+    def sha256(self) -> str:
         """SHA-256 (hex) of the openings, joined by blanks."""
         return hashlib.sha256(" ".join(self.openings()).encode()).hexdigest()
 
     @cached_property
     def junctions(self) -> list[tuple[Cell, str, list[str]]]:
         """The solution cells with wrong branches: the cell, the right direction, the wrong ones."""
-        path: list[Cell] = [(r, c) for r, c in self.solution_path]
-        junctions = []
+        path, junctions = self.solution, []
         for k, (cell, ahead) in enumerate(pairwise(path)):
             back = path[k - 1] if k else None
             wrong = [n for n in self.neighbours(cell) if n not in (back, ahead)]
@@ -810,7 +905,7 @@ class MazeEngine:
             return []
         limit = max(2, self.size // 2)
         junctions = self.junctions
-        rand = self._stream("mirage").random
+        rand = self.stream("mirage").random
         hints: list[tuple[Cell, str, bool]]
         if mirage == "trap":
             wrong = [(cell, letter, False) for cell, _, letters in junctions for letter in letters]
@@ -825,7 +920,7 @@ class MazeEngine:
                 else (cell, right, True)
                 for cell, right, letters in chosen
             ]
-        phrase = self._stream("phrase").random
+        phrase = self.stream("phrase").random
         return [
             Mirage(cell, letter, int(phrase() * len(_MIRAGE_PHRASES["ko"])), right)
             for cell, letter, right in hints
@@ -836,69 +931,7 @@ class MazeEngine:
         """The hints of v1.1: on wrong branches only."""
         return self.mirages("trap")
 
-    def planted(self, kind: str) -> Plant | None:
-        """The walk of 3 to 6 moves with one wrong step that a trial opens with; the same for every
-        model. None for "none", and where the maze has no room for one of this kind. Into a branch
-        it is longer where the first one lies deeper.
-
-        wall: the last move runs against a wall. loop: the last move was made before. branch: one
-        move leaves the solution, those after it go on into the branch.
-        """
-        walks = {"wall": self._into_walls, "loop": self._in_loops, "branch": self._into_branches}
-        found = walks[kind]() if kind in walks else []
-        if not found:
-            return None
-        cells, wrong = found[int(self._stream(f"plant {kind}").random() * len(found))]
-        claims = [
-            Claim(0, number, here, self.direction(here, ahead))
-            for number, (here, ahead) in enumerate(pairwise(cells), 1)
-        ]
-        return Plant(kind, tuple(claims), wrong, cells[wrong - 1], cells[wrong])
-
-    def _beginnings(self, fewest: int, most: int) -> list[list[Cell]]:
-        """The first cells of the solution, after so many moves, short of the exit."""
-        path: list[Cell] = [(r, c) for r, c in self.solution_path]
-        return [path[: k + 1] for k in range(fewest, min(most, len(path) - 2) + 1)]
-
-    def _into_walls(self) -> list[tuple[list[Cell], int]]:
-        """(cells, number of the wrong move) of every walk that ends in a wall inside the grid."""
-        beyond = (
-            (cells, self.destination(cells[-1], d))
-            for cells in self._beginnings(2, 5)
-            for d in DIRECTIONS
-        )
-        return [
-            ([*cells, cell], len(cells))
-            for cells, cell in beyond
-            if cell and self.exists(cell) and cell not in (*self.neighbours(cells[-1]), self.start)
-        ]
-
-    def _in_loops(self) -> list[tuple[list[Cell], int]]:
-        """The same of every walk that goes back a move and makes that move again."""
-        return [
-            ([*cells, cells[-2], cells[-1]], len(cells) + 1) for cells in self._beginnings(2, 4)
-        ]
-
-    def _into_branches(self) -> list[tuple[list[Cell], int]]:
-        """The same of every walk that leaves the solution, and goes on if it is short till then;
-        where the first junction lies too deep for 6 moves, of those that leave it there."""
-        found: list[tuple[list[Cell], int]] = []
-        for cells in self._beginnings(0, len(self.solution_path)):
-            if found and len(cells) > 6:
-                break
-            for lure in self.neighbours(cells[-1]):
-                walk = [*cells, lure]
-                while len(walk) < 4 and (on := self._onward(walk)):
-                    walk.append(on)
-                if not self.on_solution(lure) and len(walk) > 3:
-                    found.append((walk, len(cells)))
-        return found
-
-    def _onward(self, walk: Sequence[Cell]) -> Cell | None:
-        """The first cell that a walk can go on to without turning round."""
-        return next((n for n in self.neighbours(walk[-1]) if n != walk[-2]), None)
-
-    def _stream(self, name: str) -> random.Random:
+    def stream(self, name: str) -> random.Random:
         """A seeded stream of its own, so that one use of chance never shifts another."""
         return random.Random(f"hallumaze {name} {self.size} {self.seed}")
 
@@ -913,12 +946,11 @@ class MazeEngine:
 
     def header(self) -> list[str]:
         """The lines that say which maze it is (v1.1)."""
-        size, start, goal = (
-            f"{self.size}×{self.size}",
-            _cell_text(self.start),
-            _cell_text(self.goal),
-        )
-        return [f"MAZE {size} | START:{start} | EXIT:{goal}", f"Seed: {self.seed}"]
+        facts = self.facts()
+        return [
+            f"MAZE {facts['size']} | START:{facts['start']} | EXIT:{facts['goal']}",
+            f"Seed: {self.seed}",
+        ]
 
     def hint_texts(self, mirage: str, lang: str) -> dict[Place, str]:
         """What the hints of that kind add to the lines of their cells."""
@@ -929,8 +961,16 @@ class MazeEngine:
             hints[cell] = f"{hints.get(cell, '')}  ⚑ {text}"
         return hints
 
-    def line(self, place: Place) -> str:
-        """A cell and its open sides as the listing has them, without hints: (0,1): [E→ S↓]."""
+    def facts(self) -> dict[str, str]:
+        """Its size, start and exit."""
+        return {
+            "size": f"{self.size}×{self.size}",
+            "start": _cell_text(self.start),
+            "goal": _cell_text(self.goal),
+        }
+
+    def line(self, place: Place, lang: str) -> str:
+        """A cell and its open sides as the listing has them in any language: (0,1): [E→ S↓]."""
         ways = (self.direction(place, cell) or "" for cell in self.neighbours(place))
         return f"{_cell_text(place)}: [{_LISTED[''.join(ways)]}]"
 
@@ -985,7 +1025,7 @@ class MazeEngine:
                 for hint in hints
             ],
             "openings": self.openings(),
-            "walls_sha256": self.walls_sha256,
+            "walls_sha256": self.sha256,
         }
 
 
@@ -1020,6 +1060,75 @@ def _maze(size: int, seed: int, algorithm: str) -> MazeEngine:
 def is_dead_end(world: World, place: Place) -> bool:
     """Whether a place has exactly one way out and is neither start nor goal."""
     return len(world.neighbours(place)) == 1 and place not in (world.start, world.goal)
+
+
+# -- planted errors -------------------------------------------------------------------------------
+
+
+def planted(world: TextWorld, kind: str) -> Plant | None:
+    """The walk of 3 to 6 moves with one wrong step that a trial opens with; the same for every
+    model. None for "none", and where the world has no room for one of this kind. Into a branch
+    it is longer where the first one lies deeper.
+
+    wall: the last move goes where none leads. loop: the last move was made before. branch: one
+    move leaves the solution, those after it go on from there.
+    """
+    walks = {"wall": _into_walls, "loop": _in_loops, "branch": _into_branches}
+    found = walks[kind](world) if kind in walks else []
+    if not found:
+        return None
+    places, wrong = found[int(world.stream(f"plant {kind}").random() * len(found))]
+    claims = [
+        Claim(0, number, here, world.direction(here, ahead))
+        for number, (here, ahead) in enumerate(pairwise(places), 1)
+    ]
+    return Plant(kind, tuple(claims), wrong, places[wrong - 1], places[wrong])
+
+
+def _beginnings(world: TextWorld, fewest: int, most: int) -> list[list[Place]]:
+    """The first places of the solution, after so many moves, short of the goal."""
+    path = list(world.solution)
+    return [path[: k + 1] for k in range(fewest, min(most, len(path) - 2) + 1)]
+
+
+def _into_walls(world: TextWorld) -> list[tuple[list[Place], int]]:
+    """(places, number of the wrong move) of every walk that ends where no move leads."""
+    return [
+        ([*places, beyond], len(places))
+        for places in _beginnings(world, 2, 5)
+        for beyond in world.closed(places[-1])
+        if beyond != world.start
+    ]
+
+
+def _in_loops(world: TextWorld) -> list[tuple[list[Place], int]]:
+    """The same of every walk that goes back a move and makes that move again."""
+    return [
+        ([*places, places[-2], places[-1]], len(places) + 1)
+        for places in _beginnings(world, 2, 4)
+        if places[-2] in world.neighbours(places[-1])
+    ]
+
+
+def _into_branches(world: TextWorld) -> list[tuple[list[Place], int]]:
+    """The same of every walk that leaves the solution, and goes on if it is short till then;
+    where the first junction lies too deep for 6 moves, of those that leave it there."""
+    found: list[tuple[list[Place], int]] = []
+    for places in _beginnings(world, 0, len(world.solution)):
+        if found and len(places) > 6:
+            break
+        for lure in world.neighbours(places[-1]):
+            walk = [*places, lure]
+            while len(walk) < 4 and (on := _onward(world, walk)):
+                walk.append(on)
+            if not world.on_solution(lure) and len(walk) > 3:
+                found.append((walk, len(places)))
+    return found
+
+
+def _onward(world: TextWorld, walk: Sequence[Place]) -> Place | None:
+    """The first place that a walk can go on to without turning round."""
+    return next((n for n in world.neighbours(walk[-1]) if n != walk[-2]), None)
 
 
 def _sample(items: Sequence[Any], count: int, rand: Callable[[], float]) -> list[Any]:
@@ -1074,17 +1183,17 @@ class Prompt(NamedTuple):
 
 
 class PromptBuilder:
-    """(maze, config) -> the prompt, byte for byte the same for every model (v1.1 section 7).
+    """(world, config) -> the prompt, byte for byte the same for every model (v1.1 section 7).
 
     form: of the planted error, one of PLANT_FORMS; "" for none.
     """
 
-    def __init__(self, maze: MazeEngine, config: MazeConfig, form: str = "") -> None:
-        self.maze = maze
+    def __init__(self, world: TextWorld, config: MazeConfig, form: str = "") -> None:
+        self.world = world
         self.config = config
         self.form = form
         self.words = _PROMPTS[config.lang]
-        self.plant = maze.planted(config.plant) if form else None
+        self.plant = planted(world, config.plant) if form else None
 
     def build(self) -> Prompt:
         """What the trial opens with: in a game all that comes before the first state."""
@@ -1102,7 +1211,8 @@ class PromptBuilder:
         return Prompt(system, user, chain_sha256(system, user, *own), own)
 
     def _map(self) -> str:
-        return self.maze.encode_text(self.config.use_mirage, self.config.lang, self.config.mirage)
+        config = self.config
+        return self.world.encode_text(config.use_mirage, config.lang, config.mirage)
 
     def _plan_rules(self) -> list[str]:
         """The encoded maze, the rules and the final block (v1.1)."""
@@ -1126,24 +1236,26 @@ class PromptBuilder:
 
     def _game_rules(self) -> list[str]:
         """The rules of a game, and with the view "map" the encoded maze before them."""
-        words, maze, size = self.words["game"], self.maze, self.maze.size
-        facts = {"size": f"{size}×{size}", "start": _cell_text(maze.start)}
+        words, facts = self._game_words(), self.world.facts()
         return [
-            *([self._map()] if self.config.view == "map" else maze.header()),
+            *([self._map()] if self.config.view == "map" else self.world.header()),
             "",
             self.words["rules_title"],
-            *(rule.format(**facts, goal=_cell_text(maze.goal)) for rule in words["rules"]),
+            *(rule.format(**facts) for rule in words["rules"]),
             *(self.words["rules_confidence"] if self.config.use_confidence else ()),
-            words["signals"],
-            *self.words["signals"],
+            words["signals_title"],
+            *words["signals"],
             words["form"],
             self.move_form(),
         ]
 
+    def _game_words(self) -> Mapping[str, Any]:
+        return _GAMES[self.world.kind][self.config.lang]
+
     def move_form(self) -> str:
         """The line that a game asks for."""
         confidence = self.words["step_confidence"] if self.config.use_confidence else ""
-        return str(self.words["game"]["move"].format(confidence=confidence))
+        return str(self._game_words()["move"].format(confidence=confidence))
 
     def _planted_lines(self) -> list[str]:
         """The planted walk, as a model would have written it."""
@@ -1151,33 +1263,35 @@ class PromptBuilder:
         if self.config.use_confidence:
             stated = words["step_confidence"].replace("XX", "90")
         return [
-            f"STEP {step.number}: {_cell_text(step.cell)} → {step.direction}"
-            f"{ARROWS[step.direction or 'N']}{stated} | {words['planted_reason']}"
+            f"STEP {step.number}: {place_text(step.cell)} → {way_text(step.direction)}"
+            f"{stated} | {words['planted_reason']}"
             for step in (self.plant.steps if self.plant else ())
         ]
 
 
 class StatePrompter:
-    """What a game tells the model before each move; knows the maze, not the model."""
+    """What a game tells the model before each move; knows the world, not the model."""
 
-    def __init__(self, maze: MazeEngine, config: MazeConfig) -> None:
-        self.maze = maze
+    def __init__(self, world: TextWorld, config: MazeConfig) -> None:
+        self.world = world
         self.config = config
-        self.words = _PROMPTS[config.lang]["game"]
-        self._hints = maze.hint_texts(config.hints, config.lang)
+        self.words = _GAMES[world.kind][config.lang]
+        self._hints = world.hint_texts(config.hints, config.lang)
 
     def state(self, here: Place, last: str, left: int, visited: Iterable[Place]) -> str:
         """Where the model stands, what is open there, what the last move did, and what is left.
 
         visited: the places in the order of their first visit; () leaves them out.
         """
-        words, places = self.words, " ".join(map(_cell_text, visited))
+        words, world = self.words, self.world
+        places = words["between"].join(map(place_text, visited))
+        line = world.line(here, self.config.lang)
         return "\n".join(
             [
                 *([last] if last else []),
-                words["here"].format(line=f"{self.maze.line(here)}{self._hints.get(here, '')}"),
-                words["goal"].format(goal=_cell_text(self.maze.goal)),
-                words["left"].format(left=left, budget=game_budget(self.maze, self.config)),
+                words["here"].format(line=f"{line}{self._hints.get(here, '')}"),
+                words["goal"].format(goal=place_text(world.goal)),
+                words["left"].format(left=left, budget=game_budget(world, self.config)),
                 *([words["visited"].format(places=places)] if places else []),
                 words["ask"],
             ]
@@ -1185,17 +1299,16 @@ class StatePrompter:
 
     def moved(self, direction: str | None, to: Place) -> str:
         """What is said of a move that was made."""
-        way = f"{direction}{ARROWS[direction]}" if direction else ""
-        return str(self.words["moved"].format(way=way, to=_cell_text(to)))
+        return str(self.words["moved"].format(way=way_text(direction), to=place_text(to)))
 
     def blocked(self, claim: Claim, verdict: Verdict, here: Place) -> str:
         """What is said of a move that was not."""
         way, cell, to = verdict.direction, claim.cell, claim.to
         facts = {
-            "here": _cell_text(here),
+            "here": place_text(here),
             "way": way,
-            "cell": cell and _cell_text(cell),
-            "to": _cell_text(cell if to is None else to) if cell or to else "",
+            "cell": cell and place_text(cell),
+            "to": place_text(cell if to is None else to) if cell or to else "",
         }
         if verdict.verdict == PHANTOM_DIRECTION:
             kind = "no_direction"
@@ -1208,9 +1321,9 @@ class StatePrompter:
         return str(self.words[kind].format(**facts))
 
 
-def game_budget(maze: MazeEngine, config: MazeConfig) -> int:
-    """The moves of a game: what was asked for, or 2·N²."""
-    return 2 * maze.budget if config.step_budget is None else config.step_budget
+def game_budget(world: TextWorld, config: MazeConfig) -> int:
+    """The moves of a game: what was asked for, or as many as the world grants."""
+    return world.moves if config.step_budget is None else config.step_budget
 
 
 def chain_sha256(*texts: str) -> str:
@@ -1822,6 +1935,7 @@ class LLMProvider:
         self.concurrency: int | None = None  # likewise
         self.rate_limits = 0  # how often the server has answered 429
         self.stored: Callable[[TrialKey, str], Reply | None] | None = None  # answers for replay
+        self.agents: Mapping[str, Agent] = MAZE_AGENTS  # who answers for reference
         self._key_names = " or ".join(vendor.key_names)
         self._limit_name = (
             "max_completion_tokens" if host.endswith("api.openai.com") else vendor.limit_name
@@ -2003,11 +2117,7 @@ class LLMProvider:
 
     @takes_turns
     def _call_reference(self, prompt: str | list[Message], max_tokens: int, system: str) -> Reply:
-        turns = _turns(prompt)
-        if scene := _read_scene(turns):
-            text = STEP_AGENTS[self.model](scene)
-        else:
-            text = REFERENCE_AGENTS[self.model](_read_task(*(turn["content"] for turn in turns)))
+        text = self.agents[self.model](_turns(prompt))
         return Reply(text, finish_reason="end", usage=dict.fromkeys(USAGE_KEYS, 0))
 
     @takes_turns
@@ -2298,7 +2408,7 @@ class LLMProvider:
         if self.provider == "google":
             return (str(m.name).removeprefix("models/") for m in self._google.models.list())
         if self.provider == "reference":
-            return iter(REFERENCE_AGENTS)
+            return iter(self.agents)
         if self.provider not in VENDORS:
             raise UsageError(f"{self.provider} has no list of models")
         client = self._anthropic if self.provider == "anthropic" else self._openai
@@ -2490,11 +2600,6 @@ class _Task:
     digest: str
     planted: Sequence[tuple[Cell, str]] = ()
 
-    @property
-    def solution(self) -> list[Cell]:
-        """The cells from start to exit."""
-        return [(r, c) for r, c in self.maze.solution_path]
-
 
 _LISTED_CELL = re.compile(r"^\((\d+),(\d+)\): \[([^\]]*)\](.*)$", re.M)
 _LISTED_HINT = re.compile(r"⚑ ([NESW])")
@@ -2599,7 +2704,7 @@ def _agent_oracle(task: _Task) -> str:
     script = _Script(task)
     for cell, ahead in pairwise(_shortest(task.maze, script.here)):
         script.step(cell, ahead, 99, "onward")
-    return script.finish(task.solution)
+    return script.finish(task.maze.solution)
 
 
 def _shortest(maze: MazeEngine, here: Cell) -> list[Cell]:
@@ -2670,7 +2775,7 @@ def _agent_lured(task: _Task) -> str:
             if lure is not None and not maze.on_solution(lure):
                 _walk_branch(script, cell, lure)
         script.step(cell, ahead, 90, "onward")
-    return script.finish(task.solution)
+    return script.finish(task.maze.solution)
 
 
 def _agent_bluffer(task: _Task) -> str:
@@ -2693,7 +2798,7 @@ def _agent_silent(task: _Task) -> str:
     return ""
 
 
-REFERENCE_AGENTS: dict[str, Callable[[_Task], str]] = {
+REFERENCE_AGENTS: Mapping[str, Callable[[_Task], str]] = {
     "oracle": _agent_oracle,
     "explorer": _agent_explorer,
     "random-walk": _agent_random_walk,
@@ -2864,7 +2969,7 @@ def _step_silent(scene: _Scene) -> str:
     return ""
 
 
-STEP_AGENTS: dict[str, Callable[[_Scene], str]] = {
+STEP_AGENTS: Mapping[str, Callable[[_Scene], str]] = {
     "oracle": _step_oracle,
     "explorer": _step_explorer,
     "random-walk": _step_random_walk,
@@ -2872,6 +2977,17 @@ STEP_AGENTS: dict[str, Callable[[_Scene], str]] = {
     "bluffer": _step_bluffer,
     "silent": _step_silent,
 }
+
+
+def _maze_agent(name: str, turns: Sequence[Message]) -> str:
+    """What a reference agent answers to a conversation about a maze."""
+    if scene := _read_scene(turns):
+        return STEP_AGENTS[name](scene)
+    return REFERENCE_AGENTS[name](_read_task(*(turn["content"] for turn in turns)))
+
+
+Agent = Callable[[Sequence[Message]], str]
+MAZE_AGENTS: Mapping[str, Agent] = {name: partial(_maze_agent, name) for name in REFERENCE_AGENTS}
 
 
 # =================================================================================================
@@ -3114,6 +3230,10 @@ class ResponseParser:
             reasoning=reasoning,
             truncated=cut,
         )
+
+
+# How the answers of a game are read, by the kind of its world.
+MOVE_READERS: Mapping[str, Callable[[str], Answer]] = {"maze": ResponseParser().parse_move}
 
 
 def read_signals(text: str) -> tuple[Signal, ...]:
@@ -4257,8 +4377,8 @@ def hallumaze_score(mei: float, ce: float | None, brs: float) -> float:
 
 def walk_task(walk: Walk) -> BenchTask:
     """The fixture of a trial: the words that the verified events of its walk call for."""
-    dead_ends = [f"DEAD_END at {_cell_text(place)}" for _, place in walk.dead_ends]
-    loops = [f"LOOP detected at {_cell_text(walk.moves[step][1])}" for step in walk.loops]
+    dead_ends = [f"DEAD_END at {place_text(place)}" for _, place in walk.dead_ends]
+    loops = [f"LOOP detected at {place_text(walk.moves[step][1])}" for step in walk.loops]
     return BenchTask("walk", "", tuple(dict.fromkeys([*dead_ends, *loops, "FINAL_PATH"])))
 
 
@@ -5101,7 +5221,7 @@ def as_json(result: BenchmarkResult) -> str:
 def score_answer(
     text: str,
     outcome: str,
-    maze: MazeEngine,
+    world: TextWorld,
     hints: Sequence[Mirage] = (),
     plant: Plant | None = None,
 ) -> tuple[Answer, Metrics, dict[str, Any]]:
@@ -5112,12 +5232,12 @@ def score_answer(
     function of its arguments, so that a stored answer can be scored again.
     """
     answer = ResponseParser().parse(text)
-    metrics = judge(answer, maze, plant)
+    metrics = judge(answer, world, plant)
     if outcome == ANSWERED and answer.truncated:
         outcome = TRUNCATED
     elif outcome == ANSWERED and not metrics.readable:
         outcome = UNREADABLE
-    numbers = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant)
+    numbers = measure(answer, metrics, outcome, world, world.junctions, hints, plant)
     return answer, metrics, _score_fields(answer, metrics, outcome, numbers)
 
 
@@ -5194,13 +5314,13 @@ class Game:
 
     def __init__(
         self,
-        maze: MazeEngine,
+        world: TextWorld,
         config: MazeConfig,
         group: str,
         prompt: Prompt,
         plant: Plant | None = None,
     ) -> None:
-        self.maze = maze
+        self.world = world
         self.config = config
         self.prompt = prompt
         self.plant = plant
@@ -5210,11 +5330,11 @@ class Game:
         self.seen: list[int] = []  # the moves that called for one
         self.hinted = group != "A"
         self._thread = AriadneThread(group, config.lang)
-        self._states = StatePrompter(maze, config)
-        self._form = PromptBuilder(maze, config).move_form()
-        self._walker = _MoveWalker(maze).after(plant)
-        self._left = game_budget(maze, config)
-        self._path: list[Place] = [maze.start, *self._planted_places()]
+        self._states = StatePrompter(world, config)
+        self._form = PromptBuilder(world, config).move_form()
+        self._walker = _MoveWalker(world).after(plant)
+        self._left = game_budget(world, config)
+        self._path: list[Place] = [world.start, *self._planted_places()]
         self._visited = dict.fromkeys(self._path)
         self._unreadable = 0  # answers in a row
         self._last = ""  # what the next message begins with
@@ -5228,8 +5348,8 @@ class Game:
 
     def _planted_places(self) -> Iterator[Place]:
         for step in self.plant.steps if self.plant else ():
-            ahead = self.maze.destination(step.cell, step.direction or "")
-            if ahead in self.maze.neighbours(step.cell):
+            ahead = self.world.destination(step.cell, step.direction or "")
+            if ahead in self.world.neighbours(step.cell):
                 yield ahead
 
     # -- what the model is told
@@ -5265,7 +5385,7 @@ class Game:
 
     def take(self, text: str, outcome: str = ANSWERED) -> None:
         """Take an answer, which ended as `outcome` (ok, truncated, refused)."""
-        answer = ResponseParser().parse_move(text)
+        answer = MOVE_READERS[self.world.kind](text)
         said = "\n".join(answer.text.splitlines())
         self._signals += (s._replace(line=self._lines + s.line) for s in answer.signals)
         self._malformed += answer.malformed_lines
@@ -5295,7 +5415,7 @@ class Game:
             self._last = self._states.moved(verdict.direction, self._walker.here)
         else:
             self._last = self._states.blocked(claim, verdict, here)
-        self.over = self._walker.here == self.maze.goal or not self._left
+        self.over = self._walker.here == self.world.goal or not self._left
         if self._thread.seen(self._walker, number):
             self.seen.append(number)
         if not self.over:
@@ -5303,19 +5423,18 @@ class Game:
 
     def _hint(self, number: int) -> None:
         """Give the hint that is due after this move, if one is."""
-        at = self.maze.size if self.config.hint_at is None else self.config.hint_at
+        at = self.world.hint_move if self.config.hint_at is None else self.config.hint_at
         why = self._thread.during(self._walker, number, at)
         if why and len(self.hints) < self.config.most_hints:
             self.hints.append((number, why))
-            self._last += f"\n{_PROMPTS[self.config.lang]['game']['hints'][why]}"
+            self._last += f"\n{self._states.words['hints'][why]}"
 
     def _ask_again(self, cut: bool) -> None:
         """An answer without a move: it is asked for again ASKED_AGAIN times."""
         self._unreadable += 1
         if self._unreadable > ASKED_AGAIN:
             self.outcome, self.over = TRUNCATED if cut else UNREADABLE, True
-        words = _PROMPTS[self.config.lang]["game"]["unreadable"]
-        self._last = words.format(form=self._form)
+        self._last = self._states.words["unreadable"].format(form=self._form)
 
     def _answered(self, said: str) -> None:
         """Let the conversation grow; no vendor takes one with an empty turn."""
@@ -5346,16 +5465,16 @@ class Game:
 
 
 def score_game(game: Game, hints: Sequence[Mirage] = ()) -> dict[str, Any]:
-    """Judge a game: the fields of a result, rounded as they are in JSON. hints: of the maze."""
-    maze, plant, answer = game.maze, game.plant, game.answer()
-    metrics = judge(answer, maze, plant, verify_moves)
+    """Judge a game: the fields of a result, rounded as they are in JSON. hints: of the world."""
+    world, plant, answer = game.world, game.plant, game.answer()
+    metrics = judge(answer, world, plant, verify_moves)
     outcome = game.outcome
     if outcome == ANSWERED and not metrics.readable:
         outcome = UNREADABLE
-    measures = measure(answer, metrics, outcome, maze, maze.junctions, hints, plant)
-    measures |= game_scores(metrics.walk, measures["events"], metrics.sr, maze)
+    measures = measure(answer, metrics, outcome, world, world.junctions, hints, plant)
+    measures |= game_scores(metrics.walk, measures["events"], metrics.sr, world)
     scored = _score_fields(answer, metrics, outcome, measures)
-    speeds = [hint_response_speed(metrics.walk, answer.signals, k, maze) for k, _ in game.hints]
+    speeds = [hint_response_speed(metrics.walk, answer.signals, k, world) for k, _ in game.hints]
     if game.hinted:
         first = game.hints[0][0] if game.hints else math.inf
         scored["nudge_needed"] = any(k <= first for k in game.seen)
@@ -5906,7 +6025,7 @@ def _stored_reply(stored: Mapping[str, Any]) -> Reply:
 
 def trial_id(
     provider: LLMProvider,
-    maze: MazeEngine,
+    world: TextWorld,
     prompt: Prompt,
     run: int,
     group: str,
@@ -5915,8 +6034,8 @@ def trial_id(
 ) -> str:
     """A hash (32 hex digits) of all that shapes a trial: the same trial has it in every session."""
     shape = {
-        "world": "maze",
-        "maze": maze.walls_sha256,
+        "world": world.kind,
+        "maze": world.sha256,
         "prompt": prompt.sha256,
         "provider": provider.provider,
         # Where a file of answers lies shapes none of them.
@@ -5928,7 +6047,7 @@ def trial_id(
         "run": run,
     }
     if config.protocol == "step":
-        budget = game_budget(maze, config)
+        budget = game_budget(world, config)
         shape |= {"game": [config.memory, budget, config.most_hints, config.hint_at]}
         shape |= {"hints": config.hints}  # which no rules show
     if form:
@@ -5937,7 +6056,7 @@ def trial_id(
 
 
 class Trial(NamedTuple):
-    """One provider on one maze once, and its place in the order of results.
+    """One provider in one world once, and its place in the order of results.
 
     given: what a batch has brought for it; None: it is still to be asked for. form, plant: of the
     planted error; "" and None without one.
@@ -5946,7 +6065,7 @@ class Trial(NamedTuple):
     number: int
     id: str
     provider: LLMProvider
-    maze: MazeEngine
+    world: TextWorld
     prompt: Prompt
     run: int = 1
     group: str = "A"
@@ -6041,10 +6160,10 @@ class _Ended(NamedTuple):
 
 
 class BenchmarkRunner:
-    """Plays every provider on every maze, `runs` times each in each group, and scores the answers.
+    """Plays every provider in every world, `runs` times each in each group, and scores the answers.
 
     Each provider has up to `limits.concurrency` (or its own) calls in flight, beside those of the
-    others; results keep the order provider, maze, run, group whatever ends first. on_start is told
+    others; results keep the order provider, world, run, group whatever ends first. on_start is told
     of each provider, on_result of each trial as it ends, after the journal has it; a trial that the
     journal holds already is not played again. A provider whose calls fail for good MOST_FAILURES
     times in a row is given up. All but the calls themselves, and the turns of games, happens in
@@ -6054,7 +6173,7 @@ class BenchmarkRunner:
     def __init__(
         self,
         providers: Sequence[LLMProvider],
-        mazes: Sequence[MazeEngine],
+        worlds: Sequence[TextWorld],
         config: MazeConfig,
         runs: int = 1,
         on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
@@ -6064,10 +6183,10 @@ class BenchmarkRunner:
     ) -> None:
         self.journal = journal or Journal.temporary()
         self.providers = providers
-        self.mazes = mazes
+        self.worlds = worlds
         self.config = config
         self.runs = runs
-        self.per_provider = len(mazes) * runs * len(config.conditions)  # trials
+        self.per_provider = len(worlds) * runs * len(config.conditions)  # trials
         self.on_start = on_start
         self.on_result = on_result
         self.limits = limits
@@ -6361,37 +6480,37 @@ class BenchmarkRunner:
         return True
 
     def _trial(self, number: int) -> Trial:
-        """The trial at a place in the order provider, maze, run, group, form."""
+        """The trial at a place in the order provider, world, run, group, form."""
         rest, c = divmod(number, len(self.config.conditions))
         rest, run = divmod(rest, self.runs)
-        k, m = divmod(rest, len(self.mazes))
-        return self._make_trial(self.providers[k], self.mazes[m], run + 1, number, c)
+        k, m = divmod(rest, len(self.worlds))
+        return self._make_trial(self.providers[k], self.worlds[m], run + 1, number, c)
 
     def _make_trial(
-        self, provider: LLMProvider, maze: MazeEngine, run: int, number: int = 0, c: int = 0
+        self, provider: LLMProvider, world: TextWorld, run: int, number: int = 0, c: int = 0
     ) -> Trial:
         group, form = self.config.conditions[c]
-        builder = PromptBuilder(maze, self.config, form)
+        builder = PromptBuilder(world, self.config, form)
         prompt = builder.build()
-        identity = trial_id(provider, maze, prompt, run, group, self.config, form)
+        identity = trial_id(provider, world, prompt, run, group, self.config, form)
         return Trial(
-            number, identity, provider, maze, prompt, run, group, None, form, builder.plant
+            number, identity, provider, world, prompt, run, group, None, form, builder.plant
         )
 
-    def run_single(self, provider: LLMProvider, maze: MazeEngine, run: int = 1) -> BenchmarkResult:
+    def run_single(self, provider: LLMProvider, world: TextWorld, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
 
         Raises NotWiredError for a provider that is a stub.
         """
-        return self._play_trial(self._make_trial(provider, maze, run))
+        return self._play_trial(self._make_trial(provider, world, run))
 
     def _play_trial(self, trial: Trial) -> BenchmarkResult:
         result = BenchmarkResult(
             provider=trial.provider.provider,
             model=trial.provider.model,
-            maze_size=trial.maze.size,
-            maze_seed=trial.maze.seed,
-            maze_algorithm=trial.maze.algorithm,
+            maze_size=trial.world.size,
+            maze_seed=trial.world.seed,
+            maze_algorithm=trial.world.algorithm,
             run=trial.run,
             ariadne_group=trial.group,
             plant_as=trial.form,
@@ -6410,19 +6529,19 @@ class BenchmarkRunner:
 
     def _converse(self, trial: Trial) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
-        maze, thread = trial.maze, AriadneThread(trial.group, self.config.lang)
+        world, thread = trial.world, AriadneThread(trial.group, self.config.lang)
         turns = trial.prompt.messages
         reply = trial.given or self._ask(trial, turns)
         if isinstance(reply, ProviderError):
             raise reply
-        hints = maze.mirages(self.config.hints)
-        answer, metrics, scored = score_answer(reply.text, reply.outcome, maze, hints, trial.plant)
+        hints = world.mirages(self.config.hints)
+        answer, metrics, scored = score_answer(reply.text, reply.outcome, world, hints, trial.plant)
         update = {**scored, **_reply_fields(reply, answer)}
         if trial.given:
             update["latency_s"] = None  # of a batch, that tells of the vendor's queue
         if thread.mode != "A":
-            update["nudge_needed"] = thread.needed(answer, metrics, maze)
-        hint = thread.run(answer, metrics, maze)
+            update["nudge_needed"] = thread.needed(answer, metrics, world)
+        hint = thread.run(answer, metrics, world)
         if hint is None:
             return update
         turns += [
@@ -6445,9 +6564,9 @@ class BenchmarkRunner:
             used = {"usage": update["usage"], "cost_usd": update["cost_usd"]}
             return {**hinted, **failed, **used, "outcome": ERROR}
         after, after_metrics, after_scored = score_answer(
-            second.text, second.outcome, maze, hints, trial.plant
+            second.text, second.outcome, world, hints, trial.plant
         )
-        nrs = nudge_response_speed(metrics, after, after_metrics, maze)
+        nrs = nudge_response_speed(metrics, after, after_metrics, world)
         return {
             **after_scored,
             **_reply_fields(second, after),
@@ -6461,8 +6580,8 @@ class BenchmarkRunner:
 
     def _play_game(self, trial: Trial) -> dict[str, Any]:
         """Play a game, from where an earlier session has left it."""
-        maze, provider = trial.maze, trial.provider
-        game = Game(maze, self.config, trial.group, trial.prompt, trial.plant)
+        world, provider = trial.world, trial.provider
+        game = Game(world, self.config, trial.group, trial.prompt, trial.plant)
         turns = self.journal.turns(trial.number, trial.id)
         for turn in turns:
             game.take(turn["raw_response"], turn["outcome"])
@@ -6485,7 +6604,7 @@ class BenchmarkRunner:
             game.take(reply.text, reply.outcome)
         if failed:
             return {**failed, **_spent_on(turns), "turns": turns, "outcome": ERROR}
-        scored = score_game(game, maze.mirages(self.config.hints))
+        scored = score_game(game, world.mirages(self.config.hints))
         return {**scored, **_turns_fields(turns), "turns": turns}
 
     def _ask(self, trial: Trial, turns: Sequence[Message], fixed: int | None = None) -> Reply:
@@ -6497,70 +6616,70 @@ class BenchmarkRunner:
         return provider.max_tokens or self.config.max_tokens
 
 
-MOST_SCALED, MOST_SCALED_GAMES = 200, 50  # mazes that the reference agents play for the scale
+MOST_SCALED, MOST_SCALED_GAMES = 200, 50  # worlds that the reference agents play for the scale
 
 
-def reference_scale(mazes: Sequence[MazeEngine], config: MazeConfig) -> dict[str, float]:
-    """The mean scores of random-walk and explorer on these mazes, or the first of them."""
+def reference_scale(worlds: Sequence[TextWorld], config: MazeConfig) -> dict[str, float]:
+    """The mean scores of random-walk and explorer in these worlds, or the first of them."""
     scores: dict[str, list[float]] = {"random-walk": [], "explorer": []}
     game = config.protocol == "step"
-    for maze in islice(mazes, MOST_SCALED_GAMES if game else MOST_SCALED):
-        prompt = PromptBuilder(maze, config).build()
+    for world in islice(worlds, MOST_SCALED_GAMES if game else MOST_SCALED):
+        prompt = PromptBuilder(world, config).build()
         for name, found in scores.items():
+            agent = MAZE_AGENTS[name]
             if game:
-                found.append(_agent_game(name, maze, config, prompt))
+                found.append(_agent_game(agent, world, config, prompt))
             else:
-                text = REFERENCE_AGENTS[name](_read_task(prompt.user))
-                found.append(judge(ResponseParser().parse(text), maze).hallumaze_score)
+                answer = ResponseParser().parse(agent(prompt.messages))
+                found.append(judge(answer, world).hallumaze_score)
     return {name: math.fsum(found) / len(found) for name, found in scores.items()}
 
 
-def _agent_game(name: str, maze: MazeEngine, config: MazeConfig, prompt: Prompt) -> float:
+def _agent_game(agent: Agent, world: TextWorld, config: MazeConfig, prompt: Prompt) -> float:
     """The score of a reference agent's game."""
-    game = Game(maze, config, "A", prompt)
+    game = Game(world, config, "A", prompt)
     while not game.over:
-        scene = _read_scene(game.messages())
-        game.take(STEP_AGENTS[name](scene) if scene else "")
-    return judge(game.answer(), maze, None, verify_moves).hallumaze_score
+        game.take(agent(game.messages()))
+    return judge(game.answer(), world, None, verify_moves).hallumaze_score
 
 
 # -- rescoring ------------------------------------------------------------------------------------
 
 
 def rescore_trial(
-    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], config: MazeConfig
+    trial: Mapping[str, Any], world: TextWorld, hints: Sequence[Mirage], config: MazeConfig
 ) -> dict[str, Any]:
-    """The fields of a stored trial that follow from its answers, its maze and its hints alone.
+    """The fields of a stored trial that follow from its answers, its world and its hints alone.
 
     trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
     answer is missing.
     """
     if trial.get("turns") is not None:
-        return _rescore_game(trial, maze, hints, config)
+        return _rescore_game(trial, world, hints, config)
     thread = AriadneThread(trial["ariadne_group"], config.lang)
-    plant = _stored_plant(trial)
-    answer, metrics, scored = _rescore_answer(trial, maze, hints, plant)
+    plant = _stored_plant(trial, world)
+    answer, metrics, scored = _rescore_answer(trial, world, hints, plant)
     stored_first = trial.get("first_answer")
     if not stored_first:
         if thread.mode != "A":
-            scored["nudge_needed"] = thread.needed(answer, metrics, maze)
+            scored["nudge_needed"] = thread.needed(answer, metrics, world)
         return scored
-    first, first_metrics, first_scored = _rescore_answer(stored_first, maze, hints, plant)
-    nrs = nudge_response_speed(first_metrics, answer, metrics, maze)
+    first, first_metrics, first_scored = _rescore_answer(stored_first, world, hints, plant)
+    nrs = nudge_response_speed(first_metrics, answer, metrics, world)
     return {
         **scored,
         "first_answer": {**stored_first, **first_scored},
-        "nudge_needed": thread.needed(first, first_metrics, maze),
+        "nudge_needed": thread.needed(first, first_metrics, world),
         "nudge_responded": nrs > 0,
         "nrs": nrs,
     }
 
 
 def _rescore_game(
-    trial: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], config: MazeConfig
+    trial: Mapping[str, Any], world: TextWorld, hints: Sequence[Mirage], config: MazeConfig
 ) -> dict[str, Any]:
     prompt, turns = Prompt("", "", ""), trial["turns"]
-    game = Game(maze, config, trial["ariadne_group"], prompt, _stored_plant(trial))
+    game = Game(world, config, trial["ariadne_group"], prompt, _stored_plant(trial, world))
     for turn in turns:
         if game.over or not isinstance(turn.get("raw_response"), str):
             raise NotWiredError("its turns are not those of a game")
@@ -6573,32 +6692,34 @@ def _rescore_game(
     return {**score_game(game, hints), **_signals_of(reasoning)}
 
 
-def _stored_plant(trial: Mapping[str, Any]) -> Plant | None:
+def _stored_plant(trial: Mapping[str, Any], world: TextWorld) -> Plant | None:
     """The planted walk of a stored trial."""
     stored = trial.get("plant")
     if not stored:
         return None
-    cells = [(row, column) for row, column in (step["cell"] for step in stored["steps"])]
-    ways = [step["direction"] for step in stored["steps"]]
     steps = [
-        Claim(0, number, cell, way)
-        for number, (cell, way) in enumerate(zip(cells, ways, strict=True), 1)
+        Claim(0, number, _stored_place(step["cell"]), step["direction"])
+        for number, step in enumerate(stored["steps"], 1)
     ]
-    wrong = stored["wrong"]
-    (row, column), way = cells[wrong - 1], MOVES[ways[wrong - 1]]
-    aimed = (row + way[0], column + way[1])
-    return Plant(stored["kind"], tuple(steps), wrong, (row, column), aimed)
+    wrong = steps[stored["wrong"] - 1]
+    aimed = world.destination(wrong.cell, wrong.direction or "")
+    return Plant(stored["kind"], tuple(steps), stored["wrong"], wrong.cell, aimed)
+
+
+def _stored_place(entry: Any) -> Place:
+    """A place as JSON holds it: a cell is a list there."""
+    return tuple(entry) if isinstance(entry, list) else entry
 
 
 def _rescore_answer(
-    stored: Mapping[str, Any], maze: MazeEngine, hints: Sequence[Mirage], plant: Plant | None
+    stored: Mapping[str, Any], world: TextWorld, hints: Sequence[Mirage], plant: Plant | None
 ) -> tuple[Answer, Metrics, dict[str, Any]]:
     text = stored.get("raw_response")
     if not isinstance(text, str):
         raise NotWiredError("its raw answer is missing")
     outcome = stored["outcome"]
     answer, metrics, scored = score_answer(
-        text, ANSWERED if outcome == UNREADABLE else outcome, maze, hints, plant
+        text, ANSWERED if outcome == UNREADABLE else outcome, world, hints, plant
     )
     return answer, metrics, {**scored, **_signals_of(stored.get("reasoning") or "")}
 
@@ -6686,12 +6807,12 @@ def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
 def _rescored(
     name: str,
     stored: Mapping[str, Any],
-    maze: MazeEngine,
+    world: TextWorld,
     hints: Sequence[Mirage],
     config: MazeConfig,
 ) -> dict[str, Any]:
     try:
-        return rescore_trial(stored, maze, hints, config)
+        return rescore_trial(stored, world, hints, config)
     except NotWiredError as error:
         raise NotWiredError(f"{name}: {error}") from None
 
@@ -9306,7 +9427,7 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Print what a run would send: trials, tokens and cost of each model."""
     sampled = list(islice(plan.mazes, MOST_SAMPLED))
     form, game = plan.config.forms[-1], plan.config.protocol == "step"
-    prompts = [PromptBuilder(maze, plan.config, form).build() for maze in sampled]
+    prompts = [PromptBuilder(world, plan.config, form).build() for world in sampled]
     sizes = [prompt.tokens() for prompt in prompts]
     turns = 1
     if game:
@@ -9342,11 +9463,11 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
 ANSWER_TOKENS = 40  # of a move, about
 
 
-def _game_tokens(maze: MazeEngine, prompt: Prompt, config: MazeConfig) -> int:
+def _game_tokens(world: TextWorld, prompt: Prompt, config: MazeConfig) -> int:
     """About how many tokens of input a game takes that uses its whole budget."""
-    game = Game(maze, config, "A", prompt)
+    game = Game(world, config, "A", prompt)
     first = sum(len(message["content"].encode()) for message in game.messages())
-    turns, opening = game_budget(maze, config), prompt.tokens()
+    turns, opening = game_budget(world, config), prompt.tokens()
     state = max(0, round((first - len(prompt.user.encode())) / BYTES_PER_TOKEN)) + ANSWER_TOKENS
     asked = turns * (turns + 1) // 2 if config.memory == "chat" else turns
     return turns * opening + asked * state
@@ -10154,7 +10275,7 @@ class Player:
                 self._tell("undo" if meant == "undo" else "keys")
 
     def _east_is_open(self) -> bool:
-        maze, here = self.game.maze, self.game.here
+        maze, here = self.game.world, self.game.here
         return maze.destination(here, "E") in maze.neighbours(here)
 
     def _ask_which(self) -> str:
@@ -10593,35 +10714,6 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         "notes": "이 미로를 걷기 시작한 동료가 남긴 기록입니다.",
         "go_on": "이 걸음에 이어서 번호를 계속 매겨 가며 EXIT까지 걸으십시오.",
         "planted_reason": "이쪽으로 나아감",
-        "game": {
-            "rules": (
-                "{size} 칸의 미로를 START {start}에서 EXIT {goal}까지 걸어갑니다. 차례마다 서 있는 "
-                "칸에서 열린 방향이 주어지고, 당신은 한 걸음만 답하며, 미로가 결과를 알립니다.",
-                "괄호 안에 적힌 방향만 열려 있습니다. 벽으로 가는 걸음은 BLOCKED가 되어 제자리에 "
-                "머물지만 걸음 수에는 들어갑니다.",
-                "⚑ 힌트가 있다면 그것은 느낌일 뿐이며 틀릴 수 있습니다.",
-            ),
-            "signals": "다음을 알아차렸다면 그 줄을 MOVE 앞에 적으십시오.",
-            "form": "모든 답은 다음 형식의 한 줄로 끝냅니다.",
-            "move": "MOVE: [방향]{confidence} | [이유]",
-            "moved": "지난 걸음: {way} {to}(으)로 옮겼습니다.",
-            "wall": "지난 걸음: BLOCKED: {here}의 {way} 쪽은 열려 있지 않습니다.",
-            "no_direction": "지난 걸음: BLOCKED: {way}은(는) 방향이 아닙니다. N, E, S, W뿐입니다.",
-            "not_there": "지난 걸음: BLOCKED: 당신은 {cell}이(가) 아니라 {here}에 서 있습니다.",
-            "no_way": "지난 걸음: BLOCKED: {here}에서 {to}(으)로 가는 한 걸음은 없습니다.",
-            "unreadable": "답에서 걸음을 읽지 못했습니다. 다음 형식의 한 줄로 끝내십시오: {form}",
-            "here": "지금 서 있는 칸: {line}",
-            "goal": "EXIT: {goal}",
-            "left": "남은 걸음: {left} / {budget}",
-            "visited": "처음 들른 차례대로 지나온 칸: {places}",
-            "ask": "다음 걸음은?",
-            "hints": {
-                "loop": "⟡ 했던 걸음을 되풀이했습니다. 어디에서 돌고 있는지 살펴보십시오.",
-                "dead_end": "⟡ 같은 막다른 길에 다시 들어왔습니다. 아직 가 보지 않은 갈림길을 "
-                "찾으십시오.",
-                "nothing": "⟡ 잠시 멈추어 지금까지의 걸음을 되짚어 보십시오.",
-            },
-        },
     },
     "en": {
         "system": (
@@ -10653,7 +10745,48 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         "notes": "Notes of a colleague who began this walk:",
         "go_on": "Go on from the end of this walk to EXIT, numbering on.",
         "planted_reason": "on this way",
-        "game": {
+    },
+}
+
+# What a game says, by the kind of its world.
+_GAMES: dict[str, dict[str, dict[str, Any]]] = {
+    "maze": {
+        "ko": {
+            "rules": (
+                "{size} 칸의 미로를 START {start}에서 EXIT {goal}까지 걸어갑니다. 차례마다 서 있는 "
+                "칸에서 열린 방향이 주어지고, 당신은 한 걸음만 답하며, 미로가 결과를 알립니다.",
+                "괄호 안에 적힌 방향만 열려 있습니다. 벽으로 가는 걸음은 BLOCKED가 되어 제자리에 "
+                "머물지만 걸음 수에는 들어갑니다.",
+                "⚑ 힌트가 있다면 그것은 느낌일 뿐이며 틀릴 수 있습니다.",
+            ),
+            "signals_title": "다음을 알아차렸다면 그 줄을 MOVE 앞에 적으십시오.",
+            "signals": (
+                "DEAD_END at (r,c) — backtracking",
+                "LOOP detected at (r,c) — visited at step M",
+                "STRATEGY_CHANGE — [이유]",
+            ),
+            "form": "모든 답은 다음 형식의 한 줄로 끝냅니다.",
+            "move": "MOVE: [방향]{confidence} | [이유]",
+            "moved": "지난 걸음: {way} {to}(으)로 옮겼습니다.",
+            "wall": "지난 걸음: BLOCKED: {here}의 {way} 쪽은 열려 있지 않습니다.",
+            "no_direction": "지난 걸음: BLOCKED: {way}은(는) 방향이 아닙니다. N, E, S, W뿐입니다.",
+            "not_there": "지난 걸음: BLOCKED: 당신은 {cell}이(가) 아니라 {here}에 서 있습니다.",
+            "no_way": "지난 걸음: BLOCKED: {here}에서 {to}(으)로 가는 한 걸음은 없습니다.",
+            "unreadable": "답에서 걸음을 읽지 못했습니다. 다음 형식의 한 줄로 끝내십시오: {form}",
+            "here": "지금 서 있는 칸: {line}",
+            "goal": "EXIT: {goal}",
+            "left": "남은 걸음: {left} / {budget}",
+            "visited": "처음 들른 차례대로 지나온 칸: {places}",
+            "between": " ",
+            "ask": "다음 걸음은?",
+            "hints": {
+                "loop": "⟡ 했던 걸음을 되풀이했습니다. 어디에서 돌고 있는지 살펴보십시오.",
+                "dead_end": "⟡ 같은 막다른 길에 다시 들어왔습니다. 아직 가 보지 않은 갈림길을 "
+                "찾으십시오.",
+                "nothing": "⟡ 잠시 멈추어 지금까지의 걸음을 되짚어 보십시오.",
+            },
+        },
+        "en": {
             "rules": (
                 "You walk through a maze of {size} cells from START {start} to EXIT {goal}. Each "
                 "turn tells which directions are open where you stand; you answer with one move, "
@@ -10662,7 +10795,12 @@ _PROMPTS: dict[str, dict[str, Any]] = {
                 "where you are, and it counts as a move.",
                 "A ⚑ hint, if there is one, is only a feeling and may be false.",
             ),
-            "signals": "When you notice one of these, write its line before the MOVE:",
+            "signals_title": "When you notice one of these, write its line before the MOVE:",
+            "signals": (
+                "DEAD_END at (r,c) — backtracking",
+                "LOOP detected at (r,c) — visited at step M",
+                "STRATEGY_CHANGE — [reason]",
+            ),
             "form": "Close every answer with one line in this form:",
             "move": "MOVE: [direction]{confidence} | [reason]",
             "moved": "Last move: moved {way} to {to}.",
@@ -10670,11 +10808,15 @@ _PROMPTS: dict[str, dict[str, Any]] = {
             "no_direction": "Last move: BLOCKED: {way} is no direction; there are N, E, S and W.",
             "not_there": "Last move: BLOCKED: you do not stand on {cell} but on {here}.",
             "no_way": "Last move: BLOCKED: no single move leads from {here} to {to}.",
-            "unreadable": "Your answer held no move that could be read. Close it with one line in this form: {form}",
+            "unreadable": (
+                "Your answer held no move that could be read. Close it with one line in this form:"
+                " {form}"
+            ),
             "here": "You stand on {line}",
             "goal": "EXIT: {goal}",
             "left": "Moves left: {left} of {budget}",
             "visited": "Visited, in the order of the first visit: {places}",
+            "between": " ",
             "ask": "Your move?",
             "hints": {
                 "loop": "⟡ You have made a move that you had made before. Find where you go in "

@@ -291,7 +291,7 @@ GOLDEN = {
 def test_golden_walls(size: int, seed: int, algorithm: str) -> None:
     maze = MazeEngine(size, seed, algorithm)
     own = hashlib.sha256(" ".join(maze.openings()).encode()).hexdigest()
-    assert maze.walls_sha256 == own
+    assert maze.sha256 == own
     assert own == GOLDEN[size, seed, algorithm]
 
 
@@ -306,7 +306,7 @@ def test_openings_round_trip(algorithm: str) -> None:
             copy = MazeEngine.from_openings(maze.openings(), seed=seed, algorithm=algorithm)
             assert copy.openings() == maze.openings()
             assert copy.solution_path == maze.solution_path
-            assert copy.walls_sha256 == maze.walls_sha256
+            assert copy.sha256 == maze.sha256
             assert copy.encode_text() == maze.encode_text()
             assert copy.describe("balanced") == maze.describe("balanced")
 
@@ -535,12 +535,12 @@ def test_the_maze_is_the_same_whatever_the_phrases(monkeypatch: pytest.MonkeyPat
     hints = [
         [m[:2] for m in maze.mirages(kind)] for maze in before for kind in ("trap", "balanced")
     ]
-    walls = [maze.walls_sha256 for maze in before]
+    walls = [maze.sha256 for maze in before]
     for count in (6, 40):
         texts = tuple(f"phrase {k}" for k in range(count))
         monkeypatch.setattr(hallumaze, "_MIRAGE_PHRASES", {"ko": texts, "en": texts})
         after = [MazeEngine(7, seed) for seed in range(20)]
-        assert [maze.walls_sha256 for maze in after] == walls
+        assert [maze.sha256 for maze in after] == walls
         assert hints == [
             [m[:2] for m in maze.mirages(kind)] for maze in after for kind in ("trap", "balanced")
         ]

@@ -216,7 +216,7 @@ def test_every_field_of_the_result_file() -> None:
     assert set(first) >= MAZES
     assert {name: first[name] for name in MAZE} == document["maze"]
     assert first["openings"] == maze.openings()
-    assert MazeEngine.from_openings(first["openings"]).walls_sha256 == first["walls_sha256"]
+    assert MazeEngine.from_openings(first["openings"]).sha256 == first["walls_sha256"]
     assert len(first["mirage_trap_list"]) == traps
     assert set(document["config"]) >= CONFIG
     (result,) = document["results"]

@@ -771,7 +771,7 @@ def test_mazes_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(hallumaze, "_maze", counted)
     many = Mazes(5, range(100_000), "prim")
     assert (len(many), made) == (100_000, [])
-    assert many[99_999].walls_sha256 == MazeEngine(5, 99_999, "prim").walls_sha256
+    assert many[99_999].sha256 == MazeEngine(5, 99_999, "prim").sha256
     assert (many[99_999].seed, many[-1].seed, made) == (99_999, 99_999, [99_999] * 3)
     assert [maze.seed for maze in Mazes(5, [3, 1, 2])] == [3, 1, 2]
     with pytest.raises(IndexError):
@@ -786,7 +786,7 @@ def test_fresh_seeds_are_drawn_once() -> None:
     for _ in range(2):
         assert [maze.seed for maze in fresh] == drawn
     for k, seed in enumerate(drawn):
-        assert fresh[k].walls_sha256 == MazeEngine(7, seed).walls_sha256
+        assert fresh[k].sha256 == MazeEngine(7, seed).sha256
     assert fresh.seeds == drawn
 
 
