@@ -76,7 +76,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 __version__ = "2.0.0"
 
@@ -103,6 +103,7 @@ MIRAGES = ("trap", "balanced", "off")
 GROUPS = ("A", "B", "C")
 ALL_GROUPS = "ALL"  # each trial once in each of them
 LANGUAGES = ("ko", "en")
+WORLDS = ("maze", "wiki")
 PROTOCOLS = ("plan", "step")  # the whole walk in one answer (v1.1), or one move at a time
 VIEWS = ("local", "map")  # what a game shows: the open sides of a place, or the whole listing too
 MEMORIES = ("chat", "history", "none")  # of a game: the conversation, the places visited, neither
@@ -112,6 +113,10 @@ BOTH_FORMS = "both"
 MOST_HINTS = 3  # of one game
 MOST_MOVES = 10**6
 ASKED_AGAIN = 2  # times, when an answer of a game holds no move
+
+MOST_LINKS = 50  # of a page that are shown
+DIFFICULTIES = {"easy": (3, 4), "medium": (5, 6), "hard": (7, 8)}  # shortest distances
+GAMES = {"easy": 200, "medium": 150, "hard": 100}  # of a run
 
 # The verdicts on a step; every one but "ok" is a hallucination.
 OK, WALL, TELEPORT = "ok", "wall", "teleport"
@@ -210,6 +215,8 @@ class MazeConfig:
     protocol, view, memory: one of PROTOCOLS, VIEWS, MEMORIES. step_budget: the moves of a game,
     None for 2·N². most_hints: of one game. hint_at: the move after which group C has its hint, None
     for N. plant: one of PLANTS, in the form plant_as, one of PLANT_FORMS or BOTH_FORMS.
+    world: one of WORLDS. difficulty: of walks over pages, one of DIFFICULTIES. max_links: of a page
+    that are shown. graph: where it lies, "" for the atlas.
     """
 
     size: int = 7
@@ -232,6 +239,10 @@ class MazeConfig:
     hint_at: int | None = None
     plant: str = "none"
     plant_as: str = "own"
+    world: str = "maze"
+    difficulty: str = "easy"
+    max_links: int = MOST_LINKS
+    graph: str = ""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -470,6 +481,10 @@ class TextWorld(World, Protocol):
         """A shortest walk from start to goal, both included."""
 
     @property
+    def unread(self) -> Claim | None:
+        """The move that an answer without a readable one counts as; None when it is no move."""
+
+    @property
     def junctions(self) -> Sequence[tuple[Place, str, list[str]]]:
         """The solution's places where hints may stand: the place, the right way, the wrong ones."""
 
@@ -488,14 +503,23 @@ class TextWorld(World, Protocol):
     def header(self) -> list[str]:
         """The lines that say which one it is."""
 
-    def facts(self) -> dict[str, str]:
+    def facts(self, lang: str) -> dict[str, str]:
         """What the rules of a game say of it."""
 
     def line(self, place: Place, lang: str) -> str:
         """A place and what is open there, without hints."""
 
+    def drawing(self, mirage: str) -> str:
+        """It, with a shortest walk, for people."""
+
+    def percentile(self, place: Place) -> float | None:
+        """The share of places with fewer ways out, 0..1; None where that tells nothing."""
+
     def describe(self, mirage: str) -> dict[str, Any]:
         """It, as the result file holds it."""
+
+    def fields(self) -> dict[str, Any]:
+        """It, as a trial of the result file names it."""
 
     def stream(self, name: str) -> random.Random:
         """A seeded stream of its own, so that one use of chance never shifts another."""
@@ -775,6 +799,7 @@ class MazeEngine:
     # -- the world -------------------------------------------------------------------------------
 
     kind = "maze"
+    unread = None
     start: Cell = (0, 0)
 
     @property
@@ -961,8 +986,8 @@ class MazeEngine:
             hints[cell] = f"{hints.get(cell, '')}  ⚑ {text}"
         return hints
 
-    def facts(self) -> dict[str, str]:
-        """Its size, start and exit."""
+    def facts(self, lang: str = "") -> dict[str, str]:
+        """Its size, start and exit, in any language."""
         return {
             "size": f"{self.size}×{self.size}",
             "start": _cell_text(self.start),
@@ -1004,6 +1029,21 @@ class MazeEngine:
             lines.append(f"⚑ {_cell_text(hint.cell)} {way} {'✓' if hint.right else '✗'}")
         return "\n".join(lines)
 
+    def drawing(self, mirage: str) -> str:
+        """The maze with its solution and its hints."""
+        return self.render(self.solution_path, mirage)
+
+    def percentile(self, place: Place) -> None:
+        """No cell of a maze is a hub."""
+
+    def fields(self) -> dict[str, Any]:
+        """What names the maze."""
+        return {
+            "maze_size": self.size,
+            "maze_seed": self.seed,
+            "maze_algorithm": self.algorithm,
+        }
+
     def describe(self, mirage: str) -> dict[str, Any]:
         """The maze as the result file holds it (without its number in the run)."""
         hints = self.mirages(mirage)
@@ -1033,6 +1073,15 @@ def _fresh_seed() -> int:
     return random.SystemRandom().randrange(10**9)
 
 
+class Worlds(Protocol):
+    """The worlds of a run, in order."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, k: Any) -> Any: ...
+    def entry(self) -> dict[str, Any]:
+        """What a journal needs to make them again."""
+
+
 class Mazes(Sequence[MazeEngine]):
     """The mazes of these seeds, each generated when it is asked for: any number takes no room.
 
@@ -1050,6 +1099,10 @@ class Mazes(Sequence[MazeEngine]):
     def __getitem__(self, k: Any) -> Any:
         return _maze(self.size, self.seeds[k], self.algorithm)
 
+    def entry(self) -> dict[str, Any]:
+        """The arguments that make them again."""
+        return {"size": self.size, "seeds": self.seeds, "algorithm": self.algorithm}
+
 
 # Models that play side by side come to the same maze one soon after the other.
 @lru_cache(maxsize=16)
@@ -1060,6 +1113,495 @@ def _maze(size: int, seed: int, algorithm: str) -> MazeEngine:
 def is_dead_end(world: World, place: Place) -> bool:
     """Whether a place has exactly one way out and is neither start nor goal."""
     return len(world.neighbours(place)) == 1 and place not in (world.start, world.goal)
+
+
+# -- graphs of pages ------------------------------------------------------------------------------
+
+WIKI_MOVES, WIKI_HINT_MOVE = 30, 10  # of a game
+UNREACHED = 255  # a distance that no walk has
+_AT_ONCE = 1 << 22  # links that a search looks at together, which bounds its memory
+
+
+class Adjacency(NamedTuple):
+    """The links of pages in compressed sparse rows: those of page p are
+    indices[indptr[p] : indptr[p + 1]]. Arrays of int64 and int32, which may be mapped files."""
+
+    indptr: Any
+    indices: Any
+
+    def of(self, page: int) -> Any:
+        """The pages that a page is joined to."""
+        return self.indices[self.indptr[page] : self.indptr[page + 1]]
+
+    def of_all(self, pages: Any) -> Iterator[Any]:
+        """The pages that any of these are joined to, doubles included, some at a time."""
+        import numpy as np
+
+        ends = np.cumsum(self.indptr[pages + 1] - self.indptr[pages])
+        begin = done = 0
+        while begin < len(pages):
+            end = max(begin + 1, int(np.searchsorted(ends, done + _AT_ONCE, "right")))
+            some = pages[begin:end]
+            starts = self.indptr[some]
+            counts = self.indptr[some + 1] - starts
+            before = np.cumsum(counts) - counts
+            yield self.indices[np.repeat(starts - before, counts) + np.arange(counts.sum())]
+            begin, done = end, int(ends[end - 1])
+
+
+class Texts(NamedTuple):
+    """Many texts as one array of UTF-8 bytes: text k is blob[offsets[k] : offsets[k + 1]]."""
+
+    blob: Any
+    offsets: Any
+
+    @classmethod
+    def of(cls, texts: Iterable[bytes]) -> Texts:
+        """Texts that are UTF-8 already, in their order."""
+        import numpy as np
+
+        texts = list(texts)
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(texts), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def at(self, k: int) -> bytes:
+        """Text k."""
+        return bytes(self.blob[self.offsets[k] : self.offsets[k + 1]])
+
+
+def folded(name: str) -> bytes:
+    """A name as it is looked up: whatever its case, its blanks and its Unicode form."""
+    plain = unicodedata.normalize("NFC", name.replace("_", " ")).casefold()
+    return " ".join(plain.split()).encode("utf-8", "replace")
+
+
+class Graph:
+    """Titled pages and the links between them, of which each can reach every other.
+
+    name: what results call it. titles: of its pages, by number. ahead, behind: the links of each
+    page, and those to it; no page links to itself, or to another twice. keys, named: all folded
+    names in rising order, and the page that each names (titles, and redirects to them), -1 for a
+    page outside of this graph. sha256: of titles and links.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        titles: Texts,
+        ahead: Adjacency,
+        behind: Adjacency,
+        keys: Texts,
+        named: Any,
+        sha256: str,
+    ) -> None:
+        self.name = name
+        self.titles = titles
+        self.ahead = ahead
+        self.behind = behind
+        self.keys = keys
+        self.named = named
+        self.sha256 = sha256
+        self._distances: dict[int, Any] = {}
+        self._lock = Lock()  # of the distances
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    def title(self, page: int) -> str:
+        """The title of a page."""
+        return self.titles.at(page).decode("utf-8", "replace")
+
+    def find(self, name: str) -> int | None:
+        """The page of that title, or else the first that goes by that name; None for none here."""
+        pages = [page for page in self._pages_named(name) if page >= 0]
+        return next((page for page in pages if self.title(page) == name), min(pages, default=None))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a page of that name, here or outside."""
+        return any(True for _ in self._pages_named(name))
+
+    def _pages_named(self, name: str) -> Iterator[int]:
+        key = folded(name)
+        low, high = 0, len(self.keys)
+        while low < high:
+            middle = (low + high) // 2
+            if self.keys.at(middle) < key:
+                low = middle + 1
+            else:
+                high = middle
+        while low < len(self.keys) and self.keys.at(low) == key:
+            yield int(self.named[low])
+            low += 1
+
+    def distances(self, target: int) -> Any:
+        """The moves to the target from every page, as an array of uint8 (UNREACHED: more than
+        254). Those of the last 16 targets are kept."""
+        with self._lock:
+            found = self._distances.pop(target, None)
+            if found is None:
+                found = self._search(target)
+            self._distances[target] = found
+            if len(self._distances) > 16:
+                del self._distances[next(iter(self._distances))]
+            return found
+
+    def _search(self, target: int) -> Any:
+        """Breadth first, against the links; a whole level at once."""
+        import numpy as np
+
+        moves = np.full(len(self), UNREACHED, np.uint8)
+        moves[target] = level = 0
+        frontier = np.array([target])
+        while len(frontier) and level < UNREACHED - 1:
+            level += 1
+            for pages in self.behind.of_all(frontier):
+                moves[pages[moves[pages] == UNREACHED]] = level
+            frontier = np.flatnonzero(moves == level)
+        return moves
+
+    @cached_property
+    def out_degrees(self) -> Any:
+        """How many links each page has."""
+        import numpy as np
+
+        return np.diff(self.ahead.indptr)
+
+    @cached_property
+    def _sorted_degrees(self) -> Any:
+        import numpy as np
+
+        return np.sort(self.out_degrees)
+
+    def percentile(self, page: int) -> float:
+        """The share of pages with fewer links than this one, and half of those with as many."""
+        degree = self.out_degrees[page]
+        fewer, most = (int(self._sorted_degrees.searchsorted(degree, s)) for s in ("left", "right"))
+        return (fewer + most) / 2 / len(self)
+
+
+def make_graph(
+    name: str,
+    titles: Sequence[str],
+    sources: Any,
+    targets: Any,
+    others: Iterable[tuple[str, int]] = (),
+) -> Graph:
+    """The largest strongly connected component of these pages and links.
+
+    sources, targets: arrays of int32, the two pages of each link; links to oneself and doubles are
+    dropped. others: more names, each with the page that it leads to, or -1 for a page without
+    links. Pages of other components, and names of such, remain as names that exist.
+    """
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(titles)
+    proper = sources != targets
+    ones = np.ones(int(proper.sum()), np.int8)
+    whole = coo_array((ones, (sources[proper], targets[proper])), (count, count)).tocsr()
+    _, labels = connected_components(whole, connection="strong")
+    inside = labels == np.bincount(labels).argmax()
+    numbers = np.where(inside, np.cumsum(inside) - 1, -1)
+    kept = whole[inside][:, inside]
+    shown = Texts.of(titles[k].encode() for k in np.flatnonzero(inside).tolist())
+    ahead, behind = (
+        Adjacency(rows.indptr.astype(np.int64), rows.indices.astype(np.int32))
+        for rows in (kept, kept.T.tocsr())
+    )
+    named = [(folded(title), int(numbers[k])) for k, title in enumerate(titles)]
+    named += [(folded(other), int(numbers[k]) if k >= 0 else -1) for other, k in others]
+    named = sorted(set(named))
+    digest = hashlib.sha256()
+    for part in (*shown, *ahead):
+        digest.update(np.ascontiguousarray(part).data)
+    return Graph(
+        name,
+        shown,
+        ahead,
+        behind,
+        Texts.of(key for key, _ in named),
+        np.array([page for _, page in named], np.int32),
+        digest.hexdigest(),
+    )
+
+
+class WikiWorld:
+    """A walk over a graph of pages, from one to another (LLM-WikiRace, arXiv 2602.16902).
+
+    source, target: numbers of pages. most_links: how many links of a page can be followed, those
+    nearest to the target (ties by seeded order). budget: the moves of a game, which take the place
+    of N² in the formulas. Implements `TextWorld`; a place is a title. size: the shortest distance.
+    seed: source · pages + target. algorithm: the graph's name.
+    """
+
+    kind = "wiki"
+    unread = Claim(0, direction="")  # it names no page
+    hint_move = WIKI_HINT_MOVE
+    junctions: tuple[tuple[Place, str, list[str]], ...] = ()
+
+    def __init__(
+        self,
+        graph: Graph,
+        source: int,
+        target: int,
+        most_links: int = MOST_LINKS,
+        budget: int = WIKI_MOVES,
+    ) -> None:
+        self.graph = graph
+        self.source, self.target = source, target
+        self.most_links = most_links
+        self.budget = self.moves = budget
+        self.start: str = graph.title(source)
+        self.goal: str = graph.title(target)
+        self.algorithm = graph.name
+        self.seed = source * len(graph) + target
+        self._moves = graph.distances(target)
+        self.size = int(self._moves[source])
+        self._numbers: dict[Place, int | None] = {self.start: source, self.goal: target}
+        self._links: dict[Place, tuple[str, ...]] = {}
+
+    def _number(self, place: Place) -> int | None:
+        """The number of the page of that title; None for a page outside the graph, or none."""
+        if place not in self._numbers:
+            page = self.graph.find(str(place))
+            same = page is not None and self.graph.title(page) == place
+            self._numbers[place] = page if same else None
+        return self._numbers[place]
+
+    def exists(self, place: Place) -> bool:
+        """Whether there is a page of that title, in the graph or outside."""
+        return self._number(place) is not None or self.graph.exists(str(place))
+
+    def neighbours(self, place: Place) -> tuple[str, ...]:
+        """The links that can be followed, in the order in which they are numbered."""
+        if place not in self._links:
+            page = self._number(place)
+            chosen = [] if page is None else self._chosen(page, str(place))
+            titles = [self.graph.title(link) for link in chosen]
+            self._numbers.update(zip(titles, chosen, strict=True))
+            self._links[place] = tuple(titles)
+        return self._links[place]
+
+    def _chosen(self, page: int, title: str) -> list[int]:
+        rand = self.stream(f"links {title}").random
+        links = [(int(self._moves[p]), rand(), int(p)) for p in self.graph.ahead.of(page)]
+        shown = sorted(links)[: self.most_links]
+        return [p for _, p in sorted((rand(), p) for _, _, p in shown)]
+
+    def distance(self, place: Place) -> int:
+        """The moves from a page of the graph to the target."""
+        page = self._number(place)
+        return UNREACHED if page is None else int(self._moves[page])
+
+    @cached_property
+    def _solution(self) -> frozenset[int]:
+        """The pages of all shortest walks."""
+        import numpy as np
+
+        layer, pages = np.array([self.source]), [np.array([self.source])]
+        for moves in range(self.size - 1, -1, -1):
+            ahead = np.unique(np.concatenate(list(self.graph.ahead.of_all(layer))))
+            layer = ahead[self._moves[ahead] == moves]
+            pages.append(layer)
+        return frozenset(np.concatenate(pages).tolist())
+
+    def on_solution(self, place: Place) -> bool:
+        """Whether the page lies on a shortest walk from source to target."""
+        return self._number(place) in self._solution
+
+    def destination(self, place: Place, direction: str) -> str | None:
+        """The page that a number of a listed link, or a title, means; None where there is none."""
+        links = self.neighbours(place)
+        by_name = {folded(link): link for link in links}
+        if listed := by_name.get(folded(direction)):
+            return listed
+        if numbered := _NUMBERED.match(direction):
+            number, name = int(numbered[1]), numbered[2]
+            if not name:
+                return links[number - 1] if 0 < number <= len(links) else None
+            if not self.graph.exists(direction):
+                return self.destination(place, name)
+        page = self.graph.find(direction)
+        if page is not None:
+            return self.graph.title(page)
+        return direction if self.graph.exists(direction) else None
+
+    def direction(self, place: Place, other: Place) -> str | None:
+        """A move to a page is its title."""
+        return str(other)
+
+    def closed(self, place: Place) -> list[str]:
+        """Up to most_links pages two links away, nearest to the target first, that are not one."""
+        import numpy as np
+
+        page = self._number(place) or 0
+        links = self.graph.ahead.of(page)
+        beyond = np.unique(np.concatenate(list(self.graph.ahead.of_all(np.array(links)))))
+        closed = np.setdiff1d(beyond, np.append(links, page))
+        nearest = closed[np.argsort(self._moves[closed], kind="stable")][: self.most_links]
+        return [self.graph.title(int(p)) for p in nearest]
+
+    @cached_property
+    def solution(self) -> list[str]:
+        """The titles of a shortest walk: of the links that lead nearer, the first page."""
+        walk = [self.source]
+        while walk[-1] != self.target:
+            links = self.graph.ahead.of(walk[-1])
+            walk.append(int(links[self._moves[links].argmin()]))
+        return [self.graph.title(page) for page in walk]
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 (hex) of the graph, the two pages, and how many links are shown."""
+        truth = f"{self.graph.sha256} {self.seed} {self.most_links}"
+        return hashlib.sha256(truth.encode()).hexdigest()
+
+    def percentile(self, place: Place) -> float:
+        """How much of a hub a page of the graph is, 0..1."""
+        return self.graph.percentile(self._number(place) or 0)
+
+    def stream(self, name: str) -> random.Random:
+        """A seeded stream of its own, so that one use of chance never shifts another."""
+        return random.Random(f"hallumaze {name} {self.algorithm} {self.seed}")
+
+    # -- the text
+
+    def mirages(self, mirage: str) -> tuple[Mirage, ...]:
+        """None: a list of links has no place for them."""
+        return ()
+
+    def hint_texts(self, mirage: str, lang: str) -> dict[Place, str]:
+        """None."""
+        return {}
+
+    def encode_text(self, use_mirage: bool, lang: str, mirage: str) -> str:
+        """Raises UsageError: nobody can be shown a whole graph."""
+        raise UsageError("a graph cannot be shown whole: --world wiki is played step by step")
+
+    def header(self) -> list[str]:
+        """The line that says which walk it is."""
+        return [f"WIKI {self.graph.name} | START: {self.start} | TARGET: {self.goal}"]
+
+    def facts(self, lang: str) -> dict[str, str]:
+        """Where it begins, where it leads, and what its pages are."""
+        about = _LISTING_WORDS[lang]["about"]
+        return {
+            "start": self.start,
+            "goal": self.goal,
+            "about": about.get(self.graph.name, about[""]),
+        }
+
+    def line(self, place: Place, lang: str) -> str:
+        """A page and its numbered links."""
+        links = self.neighbours(place)
+        listed = (f"{k}. {link}" for k, link in enumerate(links, 1))
+        return "\n".join([str(place), _LISTING_WORDS[lang]["links"], *listed])
+
+    def drawing(self, mirage: str) -> str:
+        """A shortest walk."""
+        return " → ".join(self.solution)
+
+    def fields(self) -> dict[str, Any]:
+        """What names the game."""
+        return {
+            "world": self.kind,
+            "source": self.start,
+            "target": self.goal,
+            "maze_size": self.size,
+            "maze_seed": self.seed,
+            "maze_algorithm": self.algorithm,
+        }
+
+    def describe(self, mirage: str) -> dict[str, Any]:
+        """The game as the result file holds it (without its number in the run)."""
+        return {
+            "world": self.kind,
+            "size": self.size,
+            "seed": self.seed,
+            "algorithm": self.algorithm,
+            "source": self.start,
+            "target": self.goal,
+            "max_links": self.most_links,
+            "solution_length": self.size,
+            "solution_path": self.solution,
+            "graph_sha256": self.graph.sha256,
+        }
+
+
+_NUMBERED = re.compile(r"\W*(\d{1,6})\b[.):\]]?\s*(.*)", re.S)
+
+
+class WikiGames(Sequence[WikiWorld]):
+    """The walks between these pairs of pages (their numbers), each made when it is asked for."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        pairs: Sequence[tuple[int, int]],
+        most_links: int = MOST_LINKS,
+        budget: int = WIKI_MOVES,
+    ) -> None:
+        self.graph = graph
+        self.pairs = pairs
+        self.most_links = most_links
+        self.budget = budget
+        self._made: dict[int, WikiWorld] = {}
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, k: Any) -> Any:
+        if k not in self._made:
+            if len(self._made) >= 16:
+                self._made.clear()
+            source, target = self.pairs[k]
+            self._made[k] = WikiWorld(self.graph, source, target, self.most_links, self.budget)
+        return self._made[k]
+
+    def entry(self) -> dict[str, Any]:
+        """The pairs, by their numbers and by their titles, and the SHA-256 of the graph."""
+        title = self.graph.title
+        return {
+            "pairs": [list(pair) for pair in self.pairs],
+            "titles": [[title(a), title(b)] for a, b in self.pairs],
+            "graph_sha256": self.graph.sha256,
+        }
+
+
+def sample_games(
+    graph: Graph, least: int, most: int, count: int, seed: int
+) -> list[tuple[int, int]]:
+    """`count` pairs (source, target) whose shortest distance is least..most, fewer if the graph has
+    not so many: the targets in seeded order, a source for each, and then a second one."""
+    import numpy as np
+
+    rand = random.Random(f"hallumaze games {least} {most} {seed}").random
+    targets = _sample_order(len(graph), rand)
+    taken: dict[int, list[int]] = {}
+    pairs: list[tuple[int, int]] = []
+    for _ in range(2):
+        for target in targets:
+            if len(pairs) == count:
+                return pairs
+            moves = graph.distances(target)
+            far = np.flatnonzero((moves >= least) & (moves <= most))
+            far = far[~np.isin(far, taken.get(target, []))]
+            if len(far):
+                source = int(far[int(rand() * len(far))])
+                taken.setdefault(target, []).append(source)
+                pairs.append((source, target))
+        targets = [target for target in targets if target in taken]
+    return pairs
+
+
+def _sample_order(count: int, rand: Callable[[], float]) -> list[int]:
+    """The numbers below count in random order."""
+    return [k for _, k in sorted((rand(), k) for k in range(count))]
 
 
 # -- planted errors -------------------------------------------------------------------------------
@@ -1201,7 +1743,7 @@ class PromptBuilder:
         notes = self._planted_lines()
         own: tuple[str, ...] = ()
         if notes and self.form == "other":
-            lines += ["", self.words["notes"], *notes]
+            lines += ["", self._game_words()["notes"], *notes]
         elif notes:
             own = ("\n".join(notes),)
         if notes and self.config.protocol == "plan":
@@ -1236,7 +1778,7 @@ class PromptBuilder:
 
     def _game_rules(self) -> list[str]:
         """The rules of a game, and with the view "map" the encoded maze before them."""
-        words, facts = self._game_words(), self.world.facts()
+        words, facts = self._game_words(), self.world.facts(self.config.lang)
         return [
             *([self._map()] if self.config.view == "map" else self.world.header()),
             "",
@@ -1276,6 +1818,7 @@ class StatePrompter:
         self.world = world
         self.config = config
         self.words = _GAMES[world.kind][config.lang]
+        self._form = PromptBuilder(world, config).move_form()
         self._hints = world.hint_texts(config.hints, config.lang)
 
     def state(self, here: Place, last: str, left: int, visited: Iterable[Place]) -> str:
@@ -1310,6 +1853,8 @@ class StatePrompter:
             "cell": cell and place_text(cell),
             "to": place_text(cell if to is None else to) if cell or to else "",
         }
+        if way == "":
+            return self.unreadable()
         if verdict.verdict == PHANTOM_DIRECTION:
             kind = "no_direction"
         elif verdict.verdict == WALL:
@@ -1319,6 +1864,10 @@ class StatePrompter:
         else:
             kind = "no_way"
         return str(self.words[kind].format(**facts))
+
+    def unreadable(self) -> str:
+        """What is said of an answer without a readable move."""
+        return str(self.words["unreadable"].format(form=self._form))
 
 
 def game_budget(world: TextWorld, config: MazeConfig) -> int:
@@ -2611,7 +3160,7 @@ _PLANTED_STEP = re.compile(r"^STEP \d+: \((\d+),(\d+)\) → ([NESW])", re.M)
 def _read_plant(contents: Sequence[str], lang: str) -> list[tuple[Cell, str]]:
     """The walk that a conversation opens with: (cell, direction) of each step; [] for none."""
     words = _PROMPTS[lang]
-    _, noted, planted = contents[0].partition(words["notes"])
+    _, noted, planted = contents[0].partition(_GAMES["maze"][lang]["notes"])
     if not noted:
         own = len(contents) > 2 and (words["go_on"] in contents[2] or _SCENE.search(contents[2]))
         planted = contents[1] if own and not _SCENE.search(contents[0]) else ""
@@ -2986,6 +3535,114 @@ def _maze_agent(name: str, turns: Sequence[Message]) -> str:
     return REFERENCE_AGENTS[name](_read_task(*(turn["content"] for turn in turns)))
 
 
+# -- the same on a graph of pages -------------------------------------------------------------
+
+
+class _Page(NamedTuple):
+    """What an agent reads in the last message of a walk over pages."""
+
+    here: str
+    links: Sequence[str]
+    goal: str
+    visited: Sequence[str]  # () when it is not told
+    lang: str
+    use_confidence: bool
+    digest: str
+
+    @property
+    def fresh(self) -> Sequence[str]:
+        """The links to pages not visited yet; all of them when there are none."""
+        return [link for link in self.links if link not in self.visited] or self.links
+
+    def move(self, link: str, confidence: int, reason: str) -> str:
+        """The answer, with the link by its number."""
+        words = _AGENT_WORDS[self.lang]
+        stated = f" | {words['confidence']}: {confidence}%" if self.use_confidence else ""
+        return f"MOVE: {self.links.index(link) + 1}{stated} | {words[reason]}"
+
+
+_PAGE = re.compile(r"^PAGE: (.*)\n.*\n((?:\d+\. .*\n)*)TARGET: (.*)\n.*\n(?:.*?: (.*)\n)?", re.M)
+
+
+def _read_page(turns: Sequence[Message]) -> _Page:
+    """What the last message tells; UsageError for one of another game."""
+    contents = [turn["content"] for turn in turns]
+    match = _PAGE.search(contents[-1])
+    if not match:
+        raise UsageError("these reference agents only play HalluMaze's walks over pages")
+    here, links, goal, visited = match.groups()
+    return _Page(
+        here,
+        [line.partition(". ")[2] for line in links.splitlines()],
+        goal,
+        visited.split(" | ") if visited else (),
+        "ko" if _PROMPTS["ko"]["rules_title"] in contents[0] else "en",
+        "%" in contents[0],
+        hashlib.sha256("\0".join(contents).encode()).hexdigest(),
+    )
+
+
+def title_similarity(title: str, other: str) -> float:
+    """Of the character 3-grams of two titles (any case, a blank at each end), the share that they
+    have in common, 0..1 (Jaccard)."""
+    grams, others = (
+        {text[k : k + 3] for k in range(len(text) - 2)}
+        for text in (f" {title.casefold()} ", f" {other.casefold()} ")
+    )
+    return len(grams & others) / len(grams | others) if grams | others else 0.0
+
+
+def _page_random(page: _Page, graph: Graph) -> str:
+    """Any link, at 50 %."""
+    rand = random.Random(page.digest).random
+    return page.move(page.links[int(rand() * len(page.links))], 50, "guess")
+
+
+def _page_greedy(page: _Page, graph: Graph) -> str:
+    """The link whose title is most like the target's, the first of several."""
+    link = max(page.links, key=partial(title_similarity, page.goal))
+    return page.move(link, 70, "onward")
+
+
+def _page_novel(page: _Page, graph: Graph) -> str:
+    """The same among pages not visited yet."""
+    link = max(page.fresh, key=partial(title_similarity, page.goal))
+    return page.move(link, 70, "untried")
+
+
+def _page_hub(page: _Page, graph: Graph) -> str:
+    """The target if it is listed, else the page with most links that was not visited yet."""
+
+    def worth(link: str) -> tuple[bool, int]:
+        return link == page.goal, int(graph.out_degrees[graph.find(link) or 0])
+
+    return page.move(max(page.fresh, key=worth), 60, "onward")
+
+
+def _page_oracle(page: _Page, graph: Graph) -> str:
+    """The link nearest to the target."""
+    moves = graph.distances(graph.find(page.goal) or 0)
+    return page.move(min(page.links, key=lambda link: moves[graph.find(link) or 0]), 99, "onward")
+
+
+PAGE_AGENTS: Mapping[str, Callable[[_Page, Graph], str]] = {
+    "oracle": _page_oracle,
+    "greedy-novel": _page_novel,
+    "greedy": _page_greedy,
+    "hub": _page_hub,
+    "random": _page_random,
+}
+
+
+def _page_agent(name: str, graph: Graph, turns: Sequence[Message]) -> str:
+    return PAGE_AGENTS[name](_read_page(turns), graph)
+
+
+def page_agents(graph: Graph) -> dict[str, Agent]:
+    """The reference agents of walks over this graph, which they know, by their names."""
+    return {name: partial(_page_agent, name, graph) for name in PAGE_AGENTS}
+
+
 Agent = Callable[[Sequence[Message]], str]
 MAZE_AGENTS: Mapping[str, Agent] = {name: partial(_maze_agent, name) for name in REFERENCE_AGENTS}
 
@@ -3037,6 +3694,14 @@ _MOVE_HEAD = re.compile(
     rf"^{_DECORATION}(?:(?:my |next |final )?(?:move|action)|(?:다음 )?(?:이동|걸음))"
     r"(?: ?#?\d{1,6})?\"? ?[:=] ?"
 )
+# The same in a text as it was written, with what may stand around a name.
+_NAMED_MOVE = re.compile(
+    r"^[\s>#*`\"'\[(+-]*(?:(?:my |next |final )?(?:move|action)|(?:다음 ?)?(?:이동|걸음))"
+    r"(?: ?#?\d{1,6})?[*`\"' ]*[:=：][*`\"' ]*",
+    re.I,
+)
+_AROUND_NAMES = " \t*`\"'[]<>“”‘’"
+_TEMPLATE_NAME = re.compile(r"\[(?:page|title|페이지|제목|number or title|번호나 제목)\]")
 _LOG_ENTRY = re.compile(r"(?:conf ?\d{1,9}|-?[\d.]{1,12} ?%?) ?(,|$)")
 _NEXT_STEP = re.compile(r"[ ;,.|](?:step|단계|스텝) ?(\d{1,9}) ?:")
 # The line that most answers are made of, read at once; every other goes the long way.
@@ -3138,6 +3803,7 @@ _SIGNAL_HINTS = {
         ERROR_WORD,
     ),
 }
+_MARKED = re.compile("|".join(_SIGNAL_HINTS))  # a text that may hold a signal
 _AT_CELL = re.compile(
     r"[ :,\-–—]*(?:(?:at|in|is|was|found|reached|detected|감지|발견|도달|위치)[됨함]?"
     rf"[ :,\-–—]*){{0,2}}{_CELL}"
@@ -3231,9 +3897,67 @@ class ResponseParser:
             truncated=cut,
         )
 
+    def parse_named_move(self, text: str, names: Iterable[str]) -> Answer:
+        """The same where places have names: the move as it is written (at most 200 characters; ""
+        for a MOVE without one), and the signals with the names that stand beside them.
 
-# How the answers of a game are read, by the kind of its world.
-MOVE_READERS: Mapping[str, Callable[[str], Answer]] = {"maze": ResponseParser().parse_move}
+        names: those that may be spoken of. They are read as the cells (-1,k) of the other readers.
+        """
+        answer, reasoning, cut = _strip_reasoning(text)
+        written, lines = answer.splitlines(), _plain(answer).split("\n")
+        heads = [k for k, line in enumerate(written) if _NAMED_MOVE.match(line)]
+        alone = [k for k, line in enumerate(written) if line.strip()]
+        k = next(iter(heads or (alone if len(alone) == 1 else ())), None)
+        claims: tuple[Claim, ...] = ()
+        if k is not None:
+            move, _, rest = _NAMED_MOVE.sub("", written[k]).partition("|")
+            stated = _read_confidence(f"|{_plain(rest)}")
+            move = move.strip(_AROUND_NAMES)[:200]
+            claims = (Claim(k, direction=move, confidence=_percent(stated)),)
+        places = list(dict.fromkeys(names)) if _MARKED.search("\n".join(lines)) else []
+        for head in heads:
+            lines[head] = f"step 1: n |{lines[head].partition('|')[2]}"
+        signals = _Reader(_with_cells("\n".join(lines), places)).signals
+        return Answer(
+            steps=claims,
+            signals=tuple(s._replace(cell=_named(s.cell, places)) for s in signals),
+            malformed_lines=sum(_TEMPLATE_NAME.search(line) is not None for line in lines),
+            text=answer,
+            reasoning=reasoning,
+            truncated=cut,
+        )
+
+
+def _with_cells(text: str, places: Sequence[str]) -> str:
+    """The text with each of these names as a cell, the longest name first; what stands for a name
+    in the prompt is taken out."""
+    text = _TEMPLATE_NAME.sub("(r,c)", text)
+    if not places:
+        return text
+    numbers = {_plain(place): k for k, place in enumerate(places)}
+    found = "|".join(map(re.escape, sorted(numbers, key=len, reverse=True)))
+    return re.sub(
+        rf"[\"'\[(]?(?<!\w)({found})(?!\w)[\"'\])]?", lambda m: f"(-1,{numbers[m[1]]})", text
+    )
+
+
+def _named(cell: Place | None, places: Sequence[str]) -> Place | None:
+    """The place that a cell stands for."""
+    match cell:
+        case (-1, int(k)):
+            return places[k]
+    return None
+
+
+def _cells_only(text: str, names: Iterable[str]) -> Answer:
+    return ResponseParser().parse_move(text)
+
+
+# How the answers of a game are read, by the kind of its world: (text, names of places) -> Answer.
+MOVE_READERS: Mapping[str, Callable[[str, Iterable[str]], Answer]] = {
+    "maze": _cells_only,
+    "wiki": ResponseParser().parse_named_move,
+}
 
 
 def read_signals(text: str) -> tuple[Signal, ...]:
@@ -4818,8 +5542,11 @@ def plant_scores(
     }, found.lines
 
 
+REPLANNED_WITHIN = 3  # moves
+
+
 def game_scores(
-    walk: Walk, events: Iterable[Mapping[str, Any]], sr: float, world: World
+    walk: Walk, events: Iterable[Mapping[str, Any]], sr: float, world: TextWorld
 ) -> dict[str, Any]:
     """What only a game has, or what says most there; events: as `measure` lists them.
 
@@ -4828,6 +5555,10 @@ def game_scores(
     when a move was made again; sr_if_looped: SR of such a game, else None, so that its mean is
     P(success | loop). most_visits: to one place. recognition_delay: the mean number of moves
     between an event and the declaration that recognises it.
+    suboptimal_steps: moves - shortest way, None unless the goal was reached. grades: how many
+    legal moves led closer to it, farther, or neither. replanned: the share of those that led
+    farther after which the walk was as near again within REPLANNED_WITHIN moves. hub_seeking: the
+    mean percentile of links of the first three places after the start, 0..1 (LLM-WikiRace).
     """
     origin = world.start if walk.origin is None else walk.origin
     way, used = world.distance(origin), len(walk.verdicts)
@@ -4839,7 +5570,12 @@ def game_scores(
         for event in events
         if event["recognised_by_line"] is not None
     ]
+    grades = move_grades(walk, world)
     return {
+        "suboptimal_steps": used - way if sr else None,
+        "grades": grades,
+        "replanned": _share(grades["replanned"], grades["farther"]),
+        "hub_seeking": mean(map(world.percentile, moved[:3])),
         "moves_used": used,
         "path_efficiency": _share(way, used) if sr else None,
         "progress": _share(way - nearest, way),
@@ -4848,6 +5584,19 @@ def game_scores(
         "most_visits": max(Counter([origin, *moved]).values()),
         "recognition_delay": mean(delays),
     }
+
+
+def move_grades(walk: Walk, world: World) -> dict[str, int]:
+    """How many legal moves led closer to the goal, farther, or neither; and after how many of the
+    farther ones the walk was as near again within REPLANNED_WITHIN moves."""
+    grades = dict.fromkeys(("closer", "same", "farther", "replanned"), 0)
+    for step, (here, ahead) in walk.moves.items():
+        change = world.distance(ahead) - world.distance(here)
+        grades["farther" if change > 0 else "closer" if change else "same"] += 1
+        if change > 0:
+            soon = walk.places[step : step + REPLANNED_WITHIN]
+            grades["replanned"] += any(world.distance(p) <= world.distance(here) for p in soon)
+    return grades
 
 
 def failure_mode(answer: Answer, metrics: Metrics, outcome: str, goal: Place) -> str:
@@ -5115,6 +5864,9 @@ class BenchmarkResult:
     maze_size: int = 7
     maze_seed: int | None = None
     maze_algorithm: str = "dfs"
+    world: str = "maze"
+    source: str = ""
+    target: str = ""
     run: int = 1
     ariadne_group: str = "A"
     outcome: str = ANSWERED
@@ -5173,6 +5925,10 @@ class BenchmarkResult:
     sr_if_looped: float | None = None
     most_visits: float | None = None
     recognition_delay: float | None = None
+    suboptimal_steps: float | None = None
+    replanned: float | None = None
+    hub_seeking: float | None = None
+    grades: dict[str, int] = field(default_factory=dict)
     plant_as: str = ""
     plant: dict[str, Any] | None = None
     plant_response: str | None = None
@@ -5180,7 +5936,7 @@ class BenchmarkResult:
     plant_steps: float | None = None
     confidence_log: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
-    final_path: list[list[int]] = field(default_factory=list)
+    final_path: list[Any] = field(default_factory=list)
     nudge_sent: bool = False
     nudge_needed: bool | None = None
     nudge_responded: bool | None = None
@@ -5331,7 +6087,6 @@ class Game:
         self.hinted = group != "A"
         self._thread = AriadneThread(group, config.lang)
         self._states = StatePrompter(world, config)
-        self._form = PromptBuilder(world, config).move_form()
         self._walker = _MoveWalker(world).after(plant)
         self._left = game_budget(world, config)
         self._path: list[Place] = [world.start, *self._planted_places()]
@@ -5385,26 +6140,38 @@ class Game:
 
     def take(self, text: str, outcome: str = ANSWERED) -> None:
         """Take an answer, which ended as `outcome` (ok, truncated, refused)."""
-        answer = MOVE_READERS[self.world.kind](text)
+        answer = MOVE_READERS[self.world.kind](text, self._spoken_of())
         said = "\n".join(answer.text.splitlines())
         self._signals += (s._replace(line=self._lines + s.line) for s in answer.signals)
         self._malformed += answer.malformed_lines
         self._reasoning += [answer.reasoning] if answer.reasoning else []
         if outcome == REFUSED:
             self.outcome, self.over = REFUSED, True
-        elif answer.steps:
-            self._move(answer.steps[0])
         else:
-            self._ask_again(outcome == TRUNCATED or answer.truncated)
+            claim = answer.steps[0] if answer.steps else self.world.unread
+            if claim:
+                self._move(claim)
+            else:
+                self._last = self._states.unreadable()
+            if claim and claim.direction != "":
+                self._unreadable = 0
+            else:
+                self._count_unreadable(outcome == TRUNCATED or answer.truncated)
         self._texts.append(said)
         self._lines += said.count("\n") + 1
         if not self.over:
             self._answered(said)
 
+    def _spoken_of(self) -> Iterator[str]:
+        """The names of the places that the model has been told of."""
+        yield from map(place_text, (*self._visited, self.world.goal))
+        yield from map(place_text, self.world.neighbours(self.here))
+        for step in self.plant.steps if self.plant else ():
+            yield str(step.direction)
+
     def _move(self, claim: Claim) -> None:
         number, here = self._walker.step, self._walker.here
         claim = claim._replace(line=self._lines + claim.line, number=number)
-        self._unreadable = 0
         self._claims.append(claim)
         self._walker.take(claim)
         self._left -= 1
@@ -5429,12 +6196,11 @@ class Game:
             self.hints.append((number, why))
             self._last += f"\n{self._states.words['hints'][why]}"
 
-    def _ask_again(self, cut: bool) -> None:
+    def _count_unreadable(self, cut: bool) -> None:
         """An answer without a move: it is asked for again ASKED_AGAIN times."""
         self._unreadable += 1
         if self._unreadable > ASKED_AGAIN:
             self.outcome, self.over = TRUNCATED if cut else UNREADABLE, True
-        self._last = self._states.words["unreadable"].format(form=self._form)
 
     def _answered(self, said: str) -> None:
         """Let the conversation grow; no vendor takes one with an empty turn."""
@@ -6173,7 +6939,7 @@ class BenchmarkRunner:
     def __init__(
         self,
         providers: Sequence[LLMProvider],
-        worlds: Sequence[TextWorld],
+        worlds: Worlds | Sequence[TextWorld],
         config: MazeConfig,
         runs: int = 1,
         on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
@@ -6508,9 +7274,7 @@ class BenchmarkRunner:
         result = BenchmarkResult(
             provider=trial.provider.provider,
             model=trial.provider.model,
-            maze_size=trial.world.size,
-            maze_seed=trial.world.seed,
-            maze_algorithm=trial.world.algorithm,
+            **trial.world.fields(),
             run=trial.run,
             ariadne_group=trial.group,
             plant_as=trial.form,
@@ -6619,14 +7383,26 @@ class BenchmarkRunner:
 MOST_SCALED, MOST_SCALED_GAMES = 200, 50  # worlds that the reference agents play for the scale
 
 
-def reference_scale(worlds: Sequence[TextWorld], config: MazeConfig) -> dict[str, float]:
-    """The mean scores of random-walk and explorer in these worlds, or the first of them."""
-    scores: dict[str, list[float]] = {"random-walk": [], "explorer": []}
+# The agents whose mean scores are 0 and 1 of the scale, by the kind of the world.
+SCALES = {"maze": ("random-walk", "explorer"), "wiki": ("random", "oracle")}
+AGENT_NAMES = {"maze": tuple(MAZE_AGENTS), "wiki": tuple(PAGE_AGENTS)}
+
+
+def reference_agents(worlds: Worlds) -> Mapping[str, Agent]:
+    """The agents that play in these worlds, by their names."""
+    return page_agents(worlds.graph) if isinstance(worlds, WikiGames) else MAZE_AGENTS
+
+
+def reference_scale(worlds: Worlds, config: MazeConfig) -> dict[str, float]:
+    """The mean scores of the two agents of SCALES in these worlds, or the first of them."""
+    agents = reference_agents(worlds)
+    scores: dict[str, list[float]] = {name: [] for name in SCALES[config.world]}
     game = config.protocol == "step"
-    for world in islice(worlds, MOST_SCALED_GAMES if game else MOST_SCALED):
+    most = MOST_SCALED_GAMES if game else MOST_SCALED
+    for world in (worlds[k] for k in range(min(len(worlds), most))):
         prompt = PromptBuilder(world, config).build()
         for name, found in scores.items():
-            agent = MAZE_AGENTS[name]
+            agent = agents[name]
             if game:
                 found.append(_agent_game(agent, world, config, prompt))
             else:
@@ -6733,7 +7509,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
     """
     try:
         config = _stored_config(document["config"])
-        mazes = {_maze_key(entry): _rebuilt(entry) for entry in document["mazes"]}
+        mazes = {_maze_key(entry): _rebuilt(entry, config) for entry in document["mazes"]}
         hints = {_maze_key(entry): _stored_hints(entry) for entry in document["mazes"]}
         differences = [
             difference
@@ -6784,24 +7560,33 @@ def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["size"], entry["seed"], entry["algorithm"]
 
 
-def _rebuilt(entry: Mapping[str, Any]) -> MazeEngine:
-    return MazeEngine.from_openings(entry["openings"], entry["seed"], entry["algorithm"])
+def _rebuilt(entry: Mapping[str, Any], config: MazeConfig) -> TextWorld:
+    """The world that an entry describes; a game over pages needs its graph for that."""
+    if config.world == "maze":
+        return MazeEngine.from_openings(entry["openings"], entry["seed"], entry["algorithm"])
+    graph = load_graph(config.graph)
+    if graph.sha256 != entry["graph_sha256"]:
+        raise NotWiredError(f"was played on another graph than {graph.name} is now")
+    source, target = divmod(entry["seed"], len(graph))
+    budget = config.step_budget or WIKI_MOVES
+    return WikiWorld(graph, source, target, entry["max_links"], budget)
 
 
 def _stored_hints(entry: Mapping[str, Any]) -> list[Mirage]:
     """The hints of a stored maze; which phrase they had is no matter."""
     return [
         Mirage((row, column), hint["direction"], 0, hint["right"])
-        for hint in entry["mirage_trap_list"]
+        for hint in entry.get("mirage_trap_list", ())
         for row, column in [hint["cell"]]
     ]
 
 
-def _maze_differences(entry: Mapping[str, Any], maze: MazeEngine) -> list[str]:
-    """Where a stored maze says of itself what its openings do not."""
-    mine = maze.describe("off")
-    checked = ("size", "solution_length", "solution_path", "dead_ends", "walls_sha256")
-    return _differences(f"maze {entry['seed']}", entry, {name: mine[name] for name in checked})
+def _maze_differences(entry: Mapping[str, Any], world: TextWorld) -> list[str]:
+    """Where a stored world says of itself what its truth does not."""
+    mine = world.describe("off")
+    hints = ("mirage_traps", "mirage_trap_list")  # of the run, not of the maze
+    checked = {name: value for name, value in mine.items() if name not in hints}
+    return _differences(f"{world.kind} {entry['seed']}", entry, checked)
 
 
 def _rescored(
@@ -6833,6 +7618,87 @@ def _short(value: Any) -> str:
 def utc_now() -> str:
     """The time in UTC, to the second, with its offset (ISO 8601)."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+# -- graphs ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def load_graph(path: str) -> Graph:
+    """The graph that lies there, "" for the atlas. Raises UsageError, which names file and line."""
+    return _wikispeedia(Path(path)) if path else _atlas()
+
+
+def _atlas() -> Graph:
+    """The land borders of the world's countries and territories."""
+    pairs = [(here, there) for here, others in _listed(_ATLAS) for there in others.split(", ")]
+    titles = sorted({title for pair in pairs for title in pair})
+    numbers = {title: k for k, title in enumerate(titles)}
+    both = [(numbers[a], numbers[b]) for pair in pairs for a, b in (pair, pair[::-1])]
+    aliases = [
+        (name, numbers[title])
+        for title, names in _listed(_ATLAS_ALIASES)
+        for name in names.split(", ")
+    ]
+    islands = [(name, -1) for name, _ in _listed(_ATLAS_ISLANDS)]
+    return _graph_of("atlas", titles, both, [*aliases, *islands])
+
+
+def _listed(text: str) -> list[tuple[str, str]]:
+    """The entries "name: what belongs to it" of a text, parted by semicolons."""
+    entries = (entry.partition(": ") for entry in " ".join(text.split()).split("; "))
+    return [(name, of_it) for name, _, of_it in entries]
+
+
+def _graph_of(
+    name: str,
+    titles: Sequence[str],
+    pairs: Iterable[tuple[int, int]],
+    others: Iterable[tuple[str, int]] = (),
+) -> Graph:
+    import numpy as np
+
+    links = np.array(list(pairs), np.int32).reshape(-1, 2)
+    return make_graph(name, titles, links[:, 0], links[:, 1], others)
+
+
+def _wikispeedia(folder: Path) -> Graph:
+    """links.tsv and articles.tsv (SNAP): URL-encoded titles, # comments."""
+    titles = [title for _, (title,) in _tsv(folder / "articles.tsv", 1)]
+    numbers = {title: k for k, title in enumerate(titles)}
+    pairs = []
+    for line, pair in _tsv(folder / "links.tsv", 2):
+        if unknown := [title for title in pair if title not in numbers]:
+            name = printable(unknown[0])
+            raise UsageError(f"{folder / 'links.tsv'}: line {line}: {name} is no article")
+        pairs.append((numbers[pair[0]], numbers[pair[1]]))
+    return _graph_of(folder.name, titles, pairs)
+
+
+def _tsv(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """(number, decoded titles) of each line that is no comment."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {one_line(str(error))}") from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        cells = [unquote(cell).replace("_", " ").strip() for cell in line.split("\t")]
+        if len(cells) != columns:
+            raise UsageError(f"{path}: line {number}: it must have {columns} column(s)")
+        yield number, cells
+
+
+def make_worlds(config: MazeConfig, entry: Mapping[str, Any]) -> Worlds:
+    """The worlds of a run, from what its journal holds of them."""
+    if config.world == "maze":
+        return Mazes(**entry)
+    graph = load_graph(config.graph)
+    if graph.sha256 != entry["graph_sha256"]:
+        raise ValueError(f"{config.graph} is not the graph that it was")
+    pairs = [(int(a), int(b)) for a, b in entry["pairs"]]
+    return WikiGames(graph, pairs, config.max_links, config.step_budget or WIKI_MOVES)
 
 
 # =================================================================================================
@@ -6877,11 +7743,14 @@ AVERAGED = (
     "sr_if_looped",
     "most_visits",
     "recognition_delay",
+    "suboptimal_steps",
+    "replanned",
+    "hub_seeking",
     "plant_recognised",
     "plant_steps",
     "latency_s",
 )
-SUMMED = ("recognition", "recovery", "lure", "tiers", "reasoning_signal_counts")
+SUMMED = ("recognition", "recovery", "lure", "tiers", "reasoning_signal_counts", "grades")
 RELIABILITY_OF = ("hallumaze_score", "mei", "recognition_f1")
 FEWEST_PAIRS = 6  # of common mazes; fewer tell nothing of a difference
 RESAMPLES = 10_000
@@ -6961,6 +7830,7 @@ class _Tally:
         self.sums: dict[str, dict[str, Any]] = {name: {} for name in SUMMED}
         self.stated: Counter[Stated] = Counter()
         self.spent = Spending()
+        self.per_move: list[tuple[float | None, float | None]] = []  # tokens, USD, of games
 
     def add(self, trial: BenchmarkResult) -> None:
         """Take a trial into account."""
@@ -6976,6 +7846,10 @@ class _Tally:
             self.unreadable.append(not trial.readable)
         if trial.ariadne_group == "C" and trial.nudge_sent and trial.nudge_needed:
             self.ignored.append(trial.nrs == 0)
+        if trial.moves_used:
+            asked, told = trial.usage.get("input"), trial.usage.get("output")
+            tokens, cost, moves = _sum(asked, told), trial.cost_usd, trial.moves_used
+            self.per_move.append((tokens and tokens / moves, cost and cost / moves))
         self.failures[trial.failure_mode] += bool(trial.failure_mode)
         self.responses[trial.plant_response or ""] += trial.plant_response is not None
         self.patterns[trial.confidence_pattern or ""] += trial.confidence_pattern is not None
@@ -7000,6 +7874,8 @@ class _Tally:
                 if interval
             },
             "ignore_rate": mean(self.ignored),
+            "tokens_per_move": mean(tokens for tokens, _ in self.per_move),
+            "cost_per_move": mean(cost for _, cost in self.per_move),
             "failure_modes": {mode: n for mode in FAILURE_MODES if (n := self.failures[mode])},
             "plant_responses": {name: n for name in RESPONSES if (n := self.responses[name])},
             "confidence_patterns": {k: n for k, n in sorted(self.patterns.items()) if n},
@@ -7257,8 +8133,8 @@ def total_spending(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def centred(score: float | None, scale: Mapping[str, float]) -> float | None:
-    """A score on the scale of the reference agents: 0 is random-walk's, 1 explorer's."""
-    low, high = scale["random-walk"], scale["explorer"]
+    """A score on the scale of two reference agents: 0 is the first one's, 1 the second one's."""
+    low, high = scale.values()
     return None if score is None or high <= low else (score - low) / (high - low)
 
 
@@ -7338,12 +8214,16 @@ CONDITIONS = (
     "memory",
     "step_budget",
     "plant",
+    "world",
+    "difficulty",
+    "max_links",
 )
 # What files say that were written before there were games.
 GAME_DEFAULTS = {
     f.name: f.default
     for f in fields(MazeConfig)
-    if f.name in ("protocol", "view", "memory", "step_budget", "plant")
+    if f.name
+    in ("protocol", "view", "memory", "step_budget", "plant", "world", "difficulty", "max_links")
 }
 FEWEST_RANKS = 10  # pairs for Wilcoxon's test; fewer are permuted
 
@@ -7917,6 +8797,7 @@ class Console:
     """
 
     def __init__(self, lang: str, quiet: bool = False) -> None:
+        self.lang = lang
         self.words = _CONSOLE[lang]
         self.quiet = quiet
 
@@ -7955,29 +8836,18 @@ class Console:
     def end(self) -> None:
         """The run is over, or was interrupted."""
 
-    def maze_panel(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> None:
+    def maze_panel(self, worlds: Worlds, config: MazeConfig) -> None:
         """The maze, or the first of several: what v1.1 shows of it."""
-        for line in self._panel_lines(mazes, config):
+        for line in self._panel_lines(worlds, config):
             self.line(line)
         self.line()
 
-    def _panel_lines(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> list[str]:
-        maze = mazes[0]
-        hints = len(maze.mirages(config.mirage if config.use_mirage else "off"))
-        lines = [
-            self.say("maze_made"),
-            self.say(
-                "maze_facts",
-                size=f"{maze.size}×{maze.size}",
-                length=maze.solution_length,
-                dead_ends=maze.dead_ends,
-                mirages=hints,
-                seed=maze.seed,
-            ),
-        ]
-        if len(mazes) > 1:
-            lines.append(self.say("more_mazes", count=len(mazes)))
-        return lines
+    def _panel_lines(self, worlds: Worlds, config: MazeConfig) -> list[str]:
+        words, facts = _WORLD_WORDS[self.lang][config.world], worlds[0].describe(config.hints)
+        lines = [words["made"], words["facts"].format(**facts)]
+        if len(worlds) > 1:
+            lines.append(words["more"].format(count=len(worlds)))
+        return [printable(line) for line in lines]
 
     def start_model(self, name: str, trials: int) -> None:
         """A model's trials begin."""
@@ -7996,7 +8866,8 @@ class Console:
     def _trial_lines(self, r: BenchmarkResult) -> list[str]:
         """The line of a trial, and those under it."""
         name = f"{r.provider}/{r.model}"
-        which = self.say("which", model=name, seed=r.maze_seed)
+        facts = {"seed": r.maze_seed, "source": r.source, "target": r.target}
+        which = f"{name} {_WORLD_WORDS[self.lang][r.world]['which'].format(**facts)}"
         if r.run > 1:
             which += self.say("which_run", run=r.run)
         which += _condition_mark(r.ariadne_group, r.plant_as)
@@ -8005,18 +8876,18 @@ class Console:
             return [self.say("trial_error", which=which, error=why)]
         mark = "✓" if r.sr else "✗"
         mei = r.mei or 0.0
-        facts = (
+        line = (
             f"  {mark} {which} | SR={_number(r.sr, 2)} | MEI={_number(mei)}{mei_symbol(mei)}"
             f" | CE={_number(r.ce)} | BRS={_number(r.brs)}"
             f" | Hall={r.hallucination_count} BT={r.backtrack_count}"
             f" | Score={_number(r.hallumaze_score)} | {_number(r.latency_s, 1)}s"
         )
         if (judged := judges_text(r.judges)) and r.judges[0]["disagree"]:
-            facts += f" | {judged}"
+            line += f" | {judged}"
         if r.outcome != ANSWERED:
-            facts += f" | {self.words[r.outcome]}"
+            line += f" | {self.words[r.outcome]}"
         signals = ", ".join(r.metacog_signals) or self.words["no_signals"]
-        lines = [facts, self.say("signals", signals=signals)]
+        lines = [line, self.say("signals", signals=signals)]
         if r.nudge_sent:
             lines.append(self.say("nudged", nrs=_number(r.nrs)))
         return lines
@@ -8030,7 +8901,7 @@ class Console:
         """The ranking, people and reference agents under it; what the models know of their errors;
         tokens and cost.
 
-        scale: the scores of random-walk and explorer on these mazes, 0 and 1 of a column.
+        scale: the scores of two reference agents on these mazes, 0 and 1 of a column.
         """
         shown = [*rows, *people]
         self.table(self.words["table_title"], *self._ranking(shown, scale), 2)
@@ -8042,7 +8913,7 @@ class Console:
         lures = [row["pooled"] for row in rows if row["trap_capture_rate"] is not None]
         if lures and all(pooled["lure_effect"] is None for pooled in lures):
             self.line(f"  {self.words['no_lure']}")
-        for name in ("games", "plants"):
+        for name in ("games", "walks", "plants"):
             columns, lines = self._extra(name, shown)
             if lines:
                 self.table(self.words[f"{name}_title"], columns, lines, 1)
@@ -8064,7 +8935,8 @@ class Console:
         elif 0 < fewest < FEW_MAZES:
             yield self.words["few_mazes"]
         if scale:
-            yield self.say("scale", **{k.replace("-", "_"): f"{v:.3f}" for k, v in scale.items()})
+            low, high = (f"{name} ({score:.3f})" for name, score in scale.items())
+            yield self.say("scale", low=low, high=high)
         for row in rows:
             if row["ti"] is not None:
                 band = _ti_band(row["ti"], self.words)
@@ -8082,17 +8954,31 @@ class Console:
                 *("moves_used", "path_efficiency", "progress", "looped", "sr_if_looped"),
                 *("most_visits", "recognition_delay"),
             ),
+            "walks": ("suboptimal_steps", "replanned", "hub_seeking"),
             "plants": ("plant_recognised", "plant_steps", "blind_spot"),
         }[name]
         lines = []
         for row in rows:
-            if row[numbers[0]] is None:
+            if row["plant_recognised" if name == "plants" else "moves_used"] is None:
                 continue
             line = [model_name(row), *(_number(row[number], 2) for number in numbers)]
             if name == "plants":
                 line += [str(row["plant_responses"].get(response, 0)) for response in RESPONSES]
+            if name == "walks":
+                line += self._by_move(row)
             lines.append(line)
         return self.words[f"{name}_columns"].split("|"), lines
+
+    def _by_move(self, row: Mapping[str, Any]) -> list[str]:
+        """Where the legal moves led, as shares, and what a move took."""
+        grades = row["pooled"]["grades"]
+        legal = sum(grades.get(name, 0) for name in ("closer", "same", "farther"))
+        shares = [_share(grades.get(name, 0), legal) for name in ("closer", "same", "farther")]
+        tokens, cost = row["tokens_per_move"], row["cost_per_move"]
+        if row["provider"] in CALLS_NOBODY:
+            tokens = cost = None
+        spent = ("–" if tokens is None else f"{tokens:,.0f}", _usd(cost))
+        return [*(_number(share, 2) for share in shares), *spent]
 
     def _measures(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
         """The columns and rows of what v1.1 does not see."""
@@ -8240,13 +9126,13 @@ class RichConsole(Console):
         """Take the progress bar away."""
         self.progress.stop()
 
-    def maze_panel(self, mazes: Sequence[MazeEngine], config: MazeConfig) -> None:
+    def maze_panel(self, worlds: Worlds, config: MazeConfig) -> None:
         """The facts of the maze in a box."""
         from rich.panel import Panel
         from rich.text import Text
 
         if not self.quiet:
-            text = Text("\n".join(self._panel_lines(mazes, config)))
+            text = Text("\n".join(self._panel_lines(worlds, config)))
             self.terminal.print(Panel(text, expand=False, border_style="cyan"))
 
     def trial(self, result: BenchmarkResult) -> None:
@@ -8626,7 +9512,7 @@ def write_raw(runs: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 def result_document(
     results: Sequence[BenchmarkResult],
-    mazes: Sequence[MazeEngine],
+    mazes: Worlds,
     config: MazeConfig,
     settings: Mapping[str, Any],
     made_with: Mapping[str, Any],
@@ -8638,23 +9524,14 @@ def result_document(
     rows = aggregate(results)
     mirage = config.hints
     described = mazes[0].describe(mirage)
-    first = {
-        key: described[key]
-        for key in (
-            "size",
-            "seed",
-            "solution_length",
-            "dead_ends",
-            "mirage_traps",
-            "solution_path",
-        )
-    }
+    later = ("algorithm", "openings", "mirage_trap_list", "walls_sha256")  # than v1.1
+    first = {key: value for key, value in described.items() if key not in later}
     return {
         "hallumaze_version": BENCHMARK_VERSION,
         "schema_version": SCHEMA_VERSION,
         "timestamp": utc_now(),
         "maze": first,
-        "mazes": (_JSON.encode(maze.describe(mirage)) for maze in mazes),
+        "mazes": (_JSON.encode(mazes[k].describe(mirage)) for k in range(len(mazes))),
         "config": {**asdict(config), "mirage": mirage, **settings},
         "results": results.texts()
         if isinstance(results, JournalResults)
@@ -8710,6 +9587,7 @@ _CSV_FIELDS = tuple(
         "ece_bins",
         "lure",
         "tiers",
+        "grades",
     )
 )
 
@@ -8860,6 +9738,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_model_options(parser.add_argument_group("which models"))
     _add_maze_options(parser.add_argument_group("which mazes and prompts"))
+    _add_world_options(parser.add_argument_group("walks over pages instead of mazes"))
     _add_game_options(parser.add_argument_group("how they are walked"))
     _add_call_options(parser.add_argument_group("how to call"))
     _add_output_options(parser.add_argument_group("what to write"))
@@ -8887,6 +9766,15 @@ def _add_maze_options(group: Any) -> None:
     seeds.add_argument("--seeds", type=parse_seeds, metavar="LIST", help=_HELP["seeds"])
     _add_prompt_options(group)
     add("--group", choices=(*GROUPS, ALL_GROUPS), help=_HELP["group"])
+
+
+def _add_world_options(group: Any) -> None:
+    add = group.add_argument
+    add("--world", choices=WORLDS, help=_HELP["world"])
+    add("--difficulty", choices=DIFFICULTIES, help=_HELP["difficulty"])
+    add("--games", type=_whole(1, MOST_SEEDS), metavar="N", help=_HELP["games"])
+    add("--max-links", type=_whole(1), metavar="N", help=_HELP["max_links"])
+    add("--graph", metavar="PATH", help=_HELP["graph"])
 
 
 def _add_prompt_options(group: Any) -> None:
@@ -9143,10 +10031,15 @@ def check_models(specs: Sequence[ModelSpec]) -> None:
                 f"{spec.name} needs --base-url or COMPATIBLE_BASE_URL, "
                 "e.g. http://localhost:11434/v1"
             )
-        if spec.provider == "reference" and spec.model not in REFERENCE_AGENTS:
-            agents = ", ".join(REFERENCE_AGENTS)
-            raise UsageError(f"{spec.name}: the reference agents are {agents}")
         require_package(spec.provider)
+
+
+def check_agents(specs: Sequence[ModelSpec], world: str) -> None:
+    """Raise UsageError for a reference agent that does not play in this kind of world."""
+    for spec in specs:
+        if spec.provider == "reference" and spec.model not in AGENT_NAMES[world]:
+            agents = ", ".join(AGENT_NAMES[world])
+            raise UsageError(f"{spec.name}: the reference agents are {agents}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -9155,7 +10048,7 @@ class Plan:
 
     config: MazeConfig
     specs: list[ModelSpec]
-    mazes: Mazes
+    mazes: Worlds
     runs: int
     chosen: bool  # the models were named or found; else they are the reference agents
 
@@ -9182,10 +10075,11 @@ def make_plan(
             raise UsageError("--base-url goes with --model compatible/NAME")
     chosen = bool(listed)
     if not chosen:
-        blind = options.protocol == "step" and options.view != "map"
+        world = options.world or "maze"
+        blind = world == "maze" and options.protocol == "step" and options.view != "map"
         listed = [
             ModelSpec("reference", name)
-            for name in REFERENCE_AGENTS
+            for name in AGENT_NAMES[world]
             if not (blind and name == "oracle")  # which would need to see the maze
         ]
     if options.temperature is not None:
@@ -9196,9 +10090,13 @@ def make_plan(
         listed = [replace(spec, concurrency=None) for spec in listed]
     check_models(listed)
     config = _make_config(options, maze)
+    _check_world(options, config)
     _check_protocol(options, config, listed)
-    mazes, runs = _make_mazes(options, config)
-    return Plan(config, listed, mazes, runs, chosen)
+    check_agents(listed, config.world)
+    if config.world == "maze":
+        mazes, runs = _make_mazes(options, config)
+        return Plan(config, listed, mazes, runs, chosen)
+    return Plan(config, listed, _make_walks(options, config), options.runs, chosen)
 
 
 def _with_file(spec: ModelSpec, listed: Sequence[ModelSpec]) -> ModelSpec:
@@ -9240,8 +10138,27 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
         "hint_at": options.hint_at,
         "plant": options.plant,
         "plant_as": options.plant_as,
+        "world": options.world,
+        "difficulty": options.difficulty,
+        "max_links": options.max_links,
+        "graph": str(Path(options.graph).resolve()) if options.graph else None,
     }
+    if options.world == "wiki":
+        given |= {"protocol": options.protocol or "step", "use_mirage": False}
     return MazeConfig(**{**maze, **{k: v for k, v in given.items() if v is not None}})
+
+
+def _check_world(options: argparse.Namespace, config: MazeConfig) -> None:
+    """Whether the options of mazes and of walks over pages go together."""
+    of_mazes = ("size", "seeds", "algorithm", "mirage")
+    of_walks = ("difficulty", "games", "max_links", "graph")
+    wiki = config.world == "wiki"
+    for name in of_mazes if wiki else of_walks:
+        if getattr(options, name) is not None:
+            other = "maze" if wiki else "wiki"
+            raise UsageError(f"--{name.replace('_', '-')} goes with --world {other}")
+    if wiki and (config.protocol, config.view) != ("step", "local"):
+        raise UsageError("--world wiki goes with --protocol step and --view local")
 
 
 def _check_protocol(
@@ -9259,7 +10176,8 @@ def _check_protocol(
         raise UsageError("--plant-as goes with --plant wall, branch or loop")
     if game and options.batch:
         raise UsageError("a game asks one move after the other: leave out --batch")
-    if game and config.view != "map" and any(s.name == "reference/oracle" for s in specs):
+    blind = config.world == "maze" and config.view != "map"
+    if game and blind and any(s.name == "reference/oracle" for s in specs):
         raise UsageError("reference/oracle needs a map: add --view map, or leave it out")
 
 
@@ -9275,8 +10193,18 @@ def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[Mazes,
     return Mazes(config.size, seeds, config.algorithm), runs
 
 
-def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
+def _make_walks(options: argparse.Namespace, config: MazeConfig) -> WikiGames:
+    """The walks of a run; UsageError when the graph has none of that difficulty."""
+    graph, count = load_graph(config.graph), options.games or GAMES[config.difficulty]
+    pairs = sample_games(graph, *DIFFICULTIES[config.difficulty], count, options.seed or 0)
+    if not pairs:
+        raise UsageError(f"{graph.name} has no walk of the difficulty {config.difficulty}")
+    return WikiGames(graph, pairs, config.max_links, config.step_budget or WIKI_MOVES)
+
+
+def make_provider(spec: ModelSpec, plan: Plan) -> LLMProvider:
     """The provider of a spec, which wins over the settings of the run."""
+    config = plan.config
     provider = LLMProvider(
         spec.provider,
         spec.model,
@@ -9289,6 +10217,7 @@ def make_provider(spec: ModelSpec, config: MazeConfig) -> LLMProvider:
     )
     provider.max_tokens = spec.max_tokens
     provider.concurrency = spec.concurrency
+    provider.agents = reference_agents(plan.mazes)
     if spec.provider == "replay":
         provider.stored = StoredAnswers(spec.model)
     return provider
@@ -9323,7 +10252,7 @@ def run_command(argv: Sequence[str]) -> int:
     if options.dry_run:
         return _dry_run(plan, options, console)
     if options.check or options.list_models:
-        providers = [make_provider(spec, plan.config) for spec in plan.specs]
+        providers = [make_provider(spec, plan) for spec in plan.specs]
         action = _check if options.check else _list_models
         return action(providers, console)
     return _run(plan, options, console)
@@ -9369,16 +10298,16 @@ def _exposes_keys(path: Path) -> bool:
 
 def _show(plan: Plan, console: Console) -> int:
     """Print each maze and the exact prompt."""
-    for maze in plan.mazes:
+    for k in range(len(plan.mazes)):
+        world: TextWorld = plan.mazes[k]
         form = plan.config.forms[-1]
-        builder = PromptBuilder(maze, plan.config, form)
+        builder = PromptBuilder(world, plan.config, form)
         prompt = builder.build()
         messages = prompt.messages
         if plan.config.protocol == "step":
-            messages = Game(maze, plan.config, "A", prompt, builder.plant).messages()
-        mirage = plan.config.mirage if plan.config.use_mirage else "off"
-        drawing = maze.render(maze.solution_path, mirage)
-        title = console.say("show_title", size=f"{maze.size}×{maze.size}", seed=maze.seed)
+            messages = Game(world, plan.config, "A", prompt, builder.plant).messages()
+        drawing, facts = world.drawing(plan.config.hints), world.describe("off")
+        title = _WORLD_WORDS[console.lang][world.kind]["title"].format(**facts)
         for text in (
             title,
             drawing,
@@ -9425,7 +10354,7 @@ MOST_SAMPLED = 100  # mazes whose prompts are measured for an estimate
 
 def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Print what a run would send: trials, tokens and cost of each model."""
-    sampled = list(islice(plan.mazes, MOST_SAMPLED))
+    sampled = [plan.mazes[k] for k in range(min(len(plan.mazes), MOST_SAMPLED))]
     form, game = plan.config.forms[-1], plan.config.protocol == "step"
     prompts = [PromptBuilder(world, plan.config, form).build() for world in sampled]
     sizes = [prompt.tokens() for prompt in prompts]
@@ -9436,7 +10365,7 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     trials, groups = plan.trials, plan.config.groups
     lines = []
     for spec in plan.specs:
-        provider = make_provider(spec, plan.config)
+        provider = make_provider(spec, plan)
         most = trials * turns * (spec.max_tokens or plan.config.max_tokens)
         read = round(trials * sum(sizes) / len(sizes))
         if spec.provider in CALLS_NOBODY:
@@ -9476,7 +10405,7 @@ def _game_tokens(world: TextWorld, prompt: Prompt, config: MazeConfig) -> int:
 def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """A new run, with a journal of its own."""
     _check_output(options)
-    providers = [make_provider(spec, plan.config) for spec in plan.specs]
+    providers = [make_provider(spec, plan) for spec in plan.specs]
     limits = _limits(options)
     _check_prices(plan, providers, limits, console)
     folder = _results_folder(options)
@@ -9487,11 +10416,7 @@ def _run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
             "timestamp": utc_now(),
             "config": asdict(plan.config),
             "runs": plan.runs,
-            "mazes": {
-                "size": plan.mazes.size,
-                "seeds": plan.mazes.seeds,
-                "algorithm": plan.mazes.algorithm,
-            },
+            "mazes": plan.mazes.entry(),
             "models": [spec.public() for spec in plan.specs],
             "batch": options.batch,
             "environment": environment(),
@@ -9557,7 +10482,7 @@ def _resume(options: argparse.Namespace, env: Mapping[str, str], console: Consol
                 specs = [replace(spec, concurrency=None) for spec in plan.specs]
                 plan = replace(plan, specs=specs)
             check_models(plan.specs)
-            providers = [make_provider(spec, plan.config) for spec in plan.specs]
+            providers = [make_provider(spec, plan) for spec in plan.specs]
             limits = _limits(options)
             limits = replace(limits, batch=limits.batch or bool(journal.header.get("batch")))
             _check_prices(plan, providers, limits, console)
@@ -9590,9 +10515,9 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
         config, runs = from_json(MazeConfig, header["config"]), header["runs"]
         if not isinstance(header["environment"], dict):
             raise TypeError("no environment")
-        mazes = Mazes(**header["mazes"])
-        if not all(map(_is_whole, [runs, *mazes.seeds])):
-            raise ValueError("seeds and runs are whole numbers")
+        mazes = make_worlds(config, header["mazes"])
+        if not _is_whole(runs):
+            raise ValueError("runs is a whole number")
         if not (specs and mazes[0] and runs > 0):
             raise ValueError("it has no trials")
         plan = Plan(config, specs, mazes, runs, True)
@@ -9607,6 +10532,7 @@ def _journal_plan(journal: Journal, listed: Sequence[ModelSpec], env: Mapping[st
             (config.memory, MEMORIES),
             (config.plant, PLANTS),
             (config.plant_as, (*PLANT_FORMS, BOTH_FORMS)),
+            (config.world, WORLDS),
         )
         if odd := [value for value, values in known if value not in values]:
             raise ValueError(f"{odd[0]!r} is no setting")
@@ -10671,11 +11597,24 @@ _MIRAGE_PHRASES = {
     ),
 }
 
-_LISTING_WORDS = {
-    "ko": {"intro": "각 셀에서 이동 가능한 방향:", "hint": "{direction}방향 힌트: {phrase}"},
+_LISTING_WORDS: dict[str, dict[str, Any]] = {
+    "ko": {
+        "intro": "각 셀에서 이동 가능한 방향:",
+        "hint": "{direction}방향 힌트: {phrase}",
+        "links": "링크:",
+        "about": {
+            "atlas": "페이지는 나라와 속령이고, 링크는 육지 국경입니다.",
+            "": "페이지는 백과사전의 항목이고, 링크는 항목 사이의 하이퍼링크입니다.",
+        },
+    },
     "en": {
         "intro": "Open directions of each cell:",
         "hint": "{direction} direction hint: {phrase}",
+        "links": "LINKS:",
+        "about": {
+            "atlas": "The pages are countries and territories, the links are land borders.",
+            "": "The pages are those of an encyclopedia, the links are its hyperlinks.",
+        },
     },
 }
 
@@ -10711,7 +11650,6 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         ),
         "final_title": "=== 최종 출력 ===",
         "final": "걸음을 다 적은 뒤에는 다음 줄들로 마치십시오.",
-        "notes": "이 미로를 걷기 시작한 동료가 남긴 기록입니다.",
         "go_on": "이 걸음에 이어서 번호를 계속 매겨 가며 EXIT까지 걸으십시오.",
         "planted_reason": "이쪽으로 나아감",
     },
@@ -10742,7 +11680,6 @@ _PROMPTS: dict[str, dict[str, Any]] = {
         ),
         "final_title": "=== Final output ===",
         "final": "When the walk is written, end with these lines.",
-        "notes": "Notes of a colleague who began this walk:",
         "go_on": "Go on from the end of this walk to EXIT, numbering on.",
         "planted_reason": "on this way",
     },
@@ -10752,6 +11689,7 @@ _PROMPTS: dict[str, dict[str, Any]] = {
 _GAMES: dict[str, dict[str, dict[str, Any]]] = {
     "maze": {
         "ko": {
+            "notes": "이 미로를 걷기 시작한 동료가 남긴 기록입니다.",
             "rules": (
                 "{size} 칸의 미로를 START {start}에서 EXIT {goal}까지 걸어갑니다. 차례마다 서 있는 "
                 "칸에서 열린 방향이 주어지고, 당신은 한 걸음만 답하며, 미로가 결과를 알립니다.",
@@ -10787,6 +11725,7 @@ _GAMES: dict[str, dict[str, dict[str, Any]]] = {
             },
         },
         "en": {
+            "notes": "Notes of a colleague who began this walk:",
             "rules": (
                 "You walk through a maze of {size} cells from START {start} to EXIT {goal}. Each "
                 "turn tells which directions are open where you stand; you answer with one move, "
@@ -10822,6 +11761,82 @@ _GAMES: dict[str, dict[str, dict[str, Any]]] = {
                 "loop": "⟡ You have made a move that you had made before. Find where you go in "
                 "circles.",
                 "dead_end": "⟡ You are in the same dead end again. Find a branch not tried yet.",
+                "nothing": "⟡ Stop for a moment and go over your moves so far.",
+            },
+        },
+    },
+    "wiki": {
+        "ko": {
+            "notes": "이 길을 걷기 시작한 동료가 남긴 기록입니다.",
+            "rules": (
+                "링크를 따라 {start} 페이지에서 {goal} 페이지까지 갑니다. {about} 차례마다 지금 "
+                "있는 페이지의 링크가 주어지고, 당신은 따라갈 링크 하나를 번호나 제목으로 "
+                "답합니다. 나머지는 당신이 세상에 대해 아는 것뿐입니다.",
+                "목록에 있는 링크만 따라갈 수 있습니다. 다른 페이지로 가는 걸음은 BLOCKED가 되어 "
+                "제자리에 머물지만 걸음 수에는 들어갑니다.",
+            ),
+            "signals_title": "다음을 알아차렸다면 그 줄을 MOVE 앞에 적으십시오.",
+            "signals": (
+                "DEAD_END at [페이지] — backtracking",
+                "LOOP detected at [페이지] — visited at step M",
+                "STRATEGY_CHANGE — [이유]",
+            ),
+            "form": "모든 답은 다음 형식의 한 줄로 끝냅니다.",
+            "move": "MOVE: [번호나 제목]{confidence} | [이유]",
+            "moved": "지난 걸음: {to}(으)로 갔습니다.",
+            "wall": "지난 걸음: BLOCKED: {here}에는 “{way}” 링크가 없습니다.",
+            "no_direction": "지난 걸음: BLOCKED: “{way}”은(는) 목록의 번호도 어떤 페이지의 제목도 "
+            "아닙니다.",
+            "unreadable": "답에서 걸음을 읽지 못했습니다. 다음 형식의 한 줄로 끝내십시오: {form}",
+            "here": "PAGE: {line}",
+            "goal": "TARGET: {goal}",
+            "left": "남은 걸음: {left} / {budget}",
+            "visited": "처음 들른 차례대로 지나온 페이지: {places}",
+            "between": " | ",
+            "ask": "어느 링크를 따라가겠습니까?",
+            "hints": {
+                "loop": "⟡ 했던 걸음을 되풀이했습니다. 어디에서 돌고 있는지 살펴보십시오.",
+                "dead_end": "⟡ 같은 막다른 길에 다시 들어왔습니다. 아직 가 보지 않은 링크를 "
+                "찾으십시오.",
+                "nothing": "⟡ 잠시 멈추어 지금까지의 걸음을 되짚어 보십시오.",
+            },
+        },
+        "en": {
+            "notes": "Notes of a colleague who began this walk:",
+            "rules": (
+                "You follow links from the page {start} to the page {goal}. {about} Each turn "
+                "lists the links of the page you are on; you answer with the one that you follow, "
+                "by its number or its title. All else is what you know of the world.",
+                "Only links of the list can be followed. A move to any other page is BLOCKED: you "
+                "stay where you are, and it counts as a move.",
+            ),
+            "signals_title": "When you notice one of these, write its line before the MOVE:",
+            "signals": (
+                "DEAD_END at [page] — backtracking",
+                "LOOP detected at [page] — visited at step M",
+                "STRATEGY_CHANGE — [reason]",
+            ),
+            "form": "Close every answer with one line in this form:",
+            "move": "MOVE: [number or title]{confidence} | [reason]",
+            "moved": "Last move: you went to {to}.",
+            "wall": "Last move: BLOCKED: {here} lists no link “{way}”.",
+            "no_direction": (
+                "Last move: BLOCKED: “{way}” is no number of the list and no title of a page."
+            ),
+            "unreadable": (
+                "Your answer held no move that could be read. Close it with one line in this form:"
+                " {form}"
+            ),
+            "here": "PAGE: {line}",
+            "goal": "TARGET: {goal}",
+            "left": "Moves left: {left} of {budget}",
+            "visited": "Visited, in the order of the first visit: {places}",
+            "between": " | ",
+            "ask": "Which link do you follow?",
+            "hints": {
+                "loop": "⟡ You have made a move that you had made before. Find where you go in "
+                "circles.",
+                "dead_end": "⟡ You are in the same dead end again. Find a link not tried yet.",
                 "nothing": "⟡ Stop for a moment and go over your moves so far.",
             },
         },
@@ -10895,16 +11910,49 @@ _AGENT_WORDS = {
     },
 }
 
+# What the console calls a world and its trials; its facts are those of the result file.
+_WORLD_WORDS = {
+    "ko": {
+        "maze": {
+            "title": "미로 {size}×{size}, 시드 {seed}",
+            "made": "미로 생성됨",
+            "facts": "크기: {size}×{size} | 정답 길이: {solution_length} | 막다른 길: {dead_ends}"
+            " | Mirage: {mirage_traps} | 시드: {seed}",
+            "more": "모두 {count}개의 미로 가운데 첫 번째",
+            "which": "시드 {seed}",
+        },
+        "wiki": {
+            "title": "{source} → {target}",
+            "made": "페이지 사이의 길이 정해짐",
+            "facts": "{source} → {target} | 최단 거리: {solution_length} | 보이는 링크: "
+            "{max_links} | 그래프: {algorithm}",
+            "more": "모두 {count}개의 길 가운데 첫 번째",
+            "which": "{source} → {target}",
+        },
+    },
+    "en": {
+        "maze": {
+            "title": "maze {size}×{size}, seed {seed}",
+            "made": "Maze generated",
+            "facts": "size: {size}×{size} | solution: {solution_length} moves | dead ends: "
+            "{dead_ends} | mirages: {mirage_traps} | seed: {seed}",
+            "more": "the first of {count} mazes",
+            "which": "seed {seed}",
+        },
+        "wiki": {
+            "title": "{source} → {target}",
+            "made": "Walks over pages chosen",
+            "facts": "{source} → {target} | shortest: {solution_length} moves | links shown: "
+            "{max_links} | graph: {algorithm}",
+            "more": "the first of {count} walks",
+            "which": "{source} → {target}",
+        },
+    },
+}
+
 _CONSOLE: dict[str, dict[str, str]] = {
     "ko": {
-        "maze_made": "미로 생성됨",
-        "maze_facts": (
-            "크기: {size} | 정답 길이: {length} | 막다른 길: {dead_ends} | Mirage: "
-            "{mirages} | 시드: {seed}"
-        ),
-        "more_mazes": "모두 {count}개의 미로 가운데 첫 번째",
         "running": "  ▶ 실행 중: {model} ({trials}회)",
-        "which": "{model} 시드 {seed}",
         "which_run": " {run}회째",
         "trial_error": "  ! {which}: 오류 (점수 아님): {error}",
         "signals": "  ↳ 메타인지 신호: {signals}",
@@ -10916,6 +11964,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze 종합 비교",
         "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score [95 % CI]|n|오류",
         "measures_title": "모델은 자기 오류를 아는가",
+        "walks_title": "목표까지의 길",
+        "walks_columns": "모델|남는 걸음|되돌림|허브|가까이|그대로|멀리|토큰/걸음|USD/걸음",
         "games_title": "한 걸음씩",
         "games_columns": "모델|걸음|효율|진척|P(루프)|P(루프 뒤 성공)|최다 방문|인식 지연",
         "plants_title": "심어 둔 오류",
@@ -10923,8 +11973,7 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "measures_columns": "모델|F1 [95 % CI]|정밀도|재현율|비용|ECE|AUROC2|유혹|대개",
         "no_lure": "유혹 효과 없음: 거짓 힌트가 있는 갈림길과 힌트가 없는 갈림길을 모두 만나야 "
         "합니다. 큰 미로에 더 많고, --mirage balanced는 옳은 길에도 힌트를 둡니다.",
-        "scale": "0–1: 같은 미로에서 random-walk({random_walk})와 explorer({explorer})를 "
-        "0과 1로 본 Score",
+        "scale": "0–1: 같은 미로에서 {low}와 {high}를 0과 1로 본 Score",
         "ti": "{model}: TI = {ti} ({band})",
         "reliable": "{model}: {runs}번 되풀이한 Score의 ICC = {icc}, 한 번의 표준오차 {sem}",
         "spent_title": "토큰과 비용",
@@ -11013,7 +12062,6 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "without_terms": "기록 {n}건에는 MEI의 항이 없어 빠졌습니다(사람 집단의 평균 등).",
         "plan_mazes": "{metric} 차이 {effect}을(를) 80 % 확률로 찾는 데 필요한 미로",
         "plan_mazes_columns": "비교|예비 미로|필요한 미로",
-        "show_title": "미로 {size}, 시드 {seed}",
         "check_ok": "  ✓ {model}: 키와 모델이 확인됨 ({seconds}초)",
         "check_failed": "  ✗ {error}",
         "ask_intro": "HalluMaze 대화형 설정. Enter는 건너뛰거나 기본값을 씁니다.",
@@ -11029,14 +12077,7 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "ask_again": "{answer}: 쓸 수 없는 답입니다.",
     },
     "en": {
-        "maze_made": "Maze generated",
-        "maze_facts": (
-            "size: {size} | solution: {length} moves | dead ends: {dead_ends} | mirages: {mirages}"
-            " | seed: {seed}"
-        ),
-        "more_mazes": "the first of {count} mazes",
         "running": "  ▶ running: {model} (trials: {trials})",
-        "which": "{model} seed {seed}",
         "which_run": " run {run}",
         "trial_error": "  ! {which}: error, not a score: {error}",
         "signals": "  ↳ metacognitive signals: {signals}",
@@ -11048,6 +12089,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze comparison",
         "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score [95 % CI]|n|errors",
         "measures_title": "What the models know of their errors",
+        "walks_title": "On the way to the goal",
+        "walks_columns": "model|extra|replanned|hubs|closer|same|farther|tokens/move|USD/move",
         "games_title": "In games",
         "games_columns": "model|moves|efficiency|progress|P(loop)|P(win if loop)|visits|delay",
         "plants_title": "Planted errors",
@@ -11055,8 +12098,7 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "measures_columns": "model|F1 [95 % CI]|prec.|recall|cost|ECE|AUROC2|lure|mostly",
         "no_lure": "no lure effect: junctions with a false hint and junctions without any must "
         "both be met; larger mazes have more of them (see also --mirage balanced)",
-        "scale": "0–1: Score on the scale of random-walk ({random_walk}) and explorer ({explorer}) "
-        "on these mazes",
+        "scale": "0–1: Score on the scale of {low} and {high} on these mazes",
         "ti": "{model}: TI = {ti} ({band})",
         "reliable": "{model}: Score over {runs} repeats: ICC = {icc}, standard error of one run "
         "{sem}",
@@ -11148,7 +12190,6 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "out",
         "plan_mazes": "Mazes needed to find a difference of {effect} in {metric} in 80 % of cases",
         "plan_mazes_columns": "comparison|pilot mazes|mazes needed",
-        "show_title": "maze {size}, seed {seed}",
         "check_ok": "  ✓ {model}: key and model proved ({seconds} s)",
         "check_failed": "  ✗ {error}",
         "ask_intro": "HalluMaze, step by step. Enter skips, or takes the default.",
@@ -11230,6 +12271,11 @@ _HELP = {
     "step_budget": "the moves of a game (default 2·N²)",
     "hint_at": "the move after which group C gets its hint (default N)",
     "hints": f"how many hints a game may have (default {MOST_HINTS})",
+    "world": "maze (default), or wiki: a walk over a graph of pages, one link at a time",
+    "difficulty": "the shortest distance: easy 3-4 (default), medium 5-6, hard 7-8",
+    "games": "how many walks, drawn with --seed (default 0): 200 easy, 150 medium, 100 hard",
+    "max_links": "links of a page that are shown, those nearest to the target (default 50)",
+    "graph": "a graph of pages (default: an atlas of land borders)",
     "plant": "a wrong step that the trial opens with: into a wall, into a branch, or round a loop",
     "plant_as": "the planted steps as the model's own (own, the default), as a colleague's "
     "(other), or each maze in both forms (both)",
@@ -11283,6 +12329,95 @@ exit codes:
   --batch-wait)   2 wrong use or configuration   3 a regression (--fail-on-regression)
   70 a provider is wired to nothing, or numbers do not follow from the raw answers
   75 another run works in the results folder   130 interrupted (what was finished is saved)"""
+
+
+# The world's land borders in 2026: countries and territories (ISO 3166-1, and Kosovo), each border
+# once, with the page that comes first. An overseas territory is a page of its own (French Guiana),
+# an enclave or exclave belongs to its country (Ceuta: Spain and Morocco); Canada meets Greenland on
+# Hans Island since 2022. Then other names of pages, and the names of those without a land border.
+_ATLAS = """
+Afghanistan: China, Iran, Pakistan, Tajikistan, Turkmenistan, Uzbekistan; Albania: Greece, Kosovo,
+Montenegro, North Macedonia; Algeria: Libya, Mali, Mauritania, Morocco, Niger, Tunisia, Western
+Sahara; Andorra: France, Spain; Angola: Democratic Republic of the Congo, Namibia, Republic of the
+Congo, Zambia; Argentina: Bolivia, Brazil, Chile, Paraguay, Uruguay; Armenia: Azerbaijan, Georgia,
+Iran, Turkey; Austria: Czechia, Germany, Hungary, Italy, Liechtenstein, Slovakia, Slovenia,
+Switzerland; Azerbaijan: Georgia, Iran, Russia, Turkey; Bangladesh: India, Myanmar; Belarus:
+Latvia, Lithuania, Poland, Russia, Ukraine; Belgium: France, Germany, Luxembourg, Netherlands;
+Belize: Guatemala, Mexico; Benin: Burkina Faso, Niger, Nigeria, Togo; Bhutan: China, India;
+Bolivia: Brazil, Chile, Paraguay, Peru; Bosnia and Herzegovina: Croatia, Montenegro, Serbia;
+Botswana: Namibia, South Africa, Zambia, Zimbabwe; Brazil: Colombia, French Guiana, Guyana,
+Paraguay, Peru, Suriname, Uruguay, Venezuela; Brunei: Malaysia; Bulgaria: Greece, North Macedonia,
+Romania, Serbia, Turkey; Burkina Faso: Ghana, Ivory Coast, Mali, Niger, Togo; Burundi: Democratic
+Republic of the Congo, Rwanda, Tanzania; Cambodia: Laos, Thailand, Vietnam; Cameroon: Central
+African Republic, Chad, Equatorial Guinea, Gabon, Nigeria, Republic of the Congo; Canada:
+Greenland, United States; Central African Republic: Chad, Democratic Republic of the Congo,
+Republic of the Congo, South Sudan, Sudan; Chad: Libya, Niger, Nigeria, Sudan; Chile: Peru; China:
+Hong Kong, India, Kazakhstan, Kyrgyzstan, Laos, Macau, Mongolia, Myanmar, Nepal, North Korea,
+Pakistan, Russia, Tajikistan, Vietnam; Colombia: Ecuador, Panama, Peru, Venezuela; Costa Rica:
+Nicaragua, Panama; Croatia: Hungary, Montenegro, Serbia, Slovenia; Czechia: Germany, Poland,
+Slovakia; Democratic Republic of the Congo: Republic of the Congo, Rwanda, South Sudan, Tanzania,
+Uganda, Zambia; Denmark: Germany; Djibouti: Eritrea, Ethiopia, Somalia; Dominican Republic: Haiti;
+Ecuador: Peru; Egypt: Israel, Libya, Palestine, Sudan; El Salvador: Guatemala, Honduras;
+Equatorial Guinea: Gabon; Eritrea: Ethiopia, Sudan; Estonia: Latvia, Russia; Eswatini: Mozambique,
+South Africa; Ethiopia: Kenya, Somalia, South Sudan, Sudan; Finland: Norway, Russia, Sweden;
+France: Germany, Italy, Luxembourg, Monaco, Spain, Switzerland; French Guiana: Suriname; Gabon:
+Republic of the Congo; Gambia: Senegal; Georgia: Russia, Turkey; Germany: Luxembourg, Netherlands,
+Poland, Switzerland; Ghana: Ivory Coast, Togo; Gibraltar: Spain; Greece: North Macedonia, Turkey;
+Guatemala: Honduras, Mexico; Guinea: Guinea-Bissau, Ivory Coast, Liberia, Mali, Senegal, Sierra
+Leone; Guinea-Bissau: Senegal; Guyana: Suriname, Venezuela; Honduras: Nicaragua; Hungary: Romania,
+Serbia, Slovakia, Slovenia, Ukraine; India: Myanmar, Nepal, Pakistan; Indonesia: Malaysia, Papua
+New Guinea, Timor-Leste; Iran: Iraq, Pakistan, Turkey, Turkmenistan; Iraq: Jordan, Kuwait, Saudi
+Arabia, Syria, Turkey; Ireland: United Kingdom; Israel: Jordan, Lebanon, Palestine, Syria; Italy:
+San Marino, Slovenia, Switzerland, Vatican City; Ivory Coast: Liberia, Mali; Jordan: Palestine,
+Saudi Arabia, Syria; Kazakhstan: Kyrgyzstan, Russia, Turkmenistan, Uzbekistan; Kenya: Somalia,
+South Sudan, Tanzania, Uganda; Kosovo: Montenegro, North Macedonia, Serbia; Kuwait: Saudi Arabia;
+Kyrgyzstan: Tajikistan, Uzbekistan; Laos: Myanmar, Thailand, Vietnam; Latvia: Lithuania, Russia;
+Lebanon: Syria; Lesotho: South Africa; Liberia: Sierra Leone; Libya: Niger, Sudan, Tunisia;
+Liechtenstein: Switzerland; Lithuania: Poland, Russia; Malawi: Mozambique, Tanzania, Zambia;
+Malaysia: Thailand; Mali: Mauritania, Niger, Senegal; Mauritania: Senegal, Western Sahara; Mexico:
+United States; Moldova: Romania, Ukraine; Mongolia: Russia; Montenegro: Serbia; Morocco: Spain,
+Western Sahara; Mozambique: South Africa, Tanzania, Zambia, Zimbabwe; Myanmar: Thailand; Namibia:
+South Africa, Zambia; Niger: Nigeria; North Korea: Russia, South Korea; North Macedonia: Serbia;
+Norway: Russia, Sweden; Oman: Saudi Arabia, United Arab Emirates, Yemen; Poland: Russia, Slovakia,
+Ukraine; Portugal: Spain; Qatar: Saudi Arabia; Romania: Serbia, Ukraine; Russia: Ukraine; Rwanda:
+Tanzania, Uganda; Saint Martin: Sint Maarten; Saudi Arabia: United Arab Emirates, Yemen; Slovakia:
+Ukraine; South Africa: Zimbabwe; South Sudan: Sudan, Uganda; Syria: Turkey; Tajikistan:
+Uzbekistan; Tanzania: Uganda, Zambia; Turkmenistan: Uzbekistan; Zambia: Zimbabwe
+"""
+_ATLAS_ALIASES = """
+Bosnia and Herzegovina: Bosnia, Bosnia-Herzegovina; Brunei: Brunei Darussalam; Central African
+Republic: CAR; China: PRC, People's Republic of China; Czechia: Czech Republic; Democratic
+Republic of the Congo: DR Congo, DRC, Congo-Kinshasa, Zaire, Congo (Kinshasa), Democratic Republic
+of Congo; Dominican Republic: The Dominican Republic; Eswatini: Swaziland; Gambia: The Gambia;
+Hong Kong: Hong Kong SAR; Iran: Persia, Islamic Republic of Iran; Ireland: Republic of Ireland,
+Eire, Éire; Ivory Coast: Côte d'Ivoire, Cote d'Ivoire; Kyrgyzstan: Kirghizia, Kyrgyz Republic;
+Laos: Lao PDR; Macau: Macao, Macau SAR; Moldova: Republic of Moldova; Myanmar: Burma; Netherlands:
+The Netherlands, Holland; North Korea: DPRK, Democratic People's Republic of Korea; North
+Macedonia: Macedonia, Republic of Macedonia, FYROM; Palestine: State of Palestine, Palestinian
+territories; Republic of the Congo: Congo, Congo-Brazzaville, Congo (Brazzaville), Congo Republic,
+Republic of Congo; Russia: Russian Federation; Saint Martin: Saint-Martin, Collectivity of Saint
+Martin; Sint Maarten: St. Maarten; Slovakia: Slovak Republic; South Korea: Republic of Korea;
+Sudan: The Sudan; Syria: Syrian Arab Republic; Tanzania: United Republic of Tanzania; Timor-Leste:
+East Timor; Turkey: Türkiye, Turkiye; United Arab Emirates: UAE, Emirates; United Kingdom: UK,
+Great Britain, Britain, Northern Ireland; United States: USA, US, United States of America,
+America; Vatican City: Holy See, Vatican; Vietnam: Viet Nam; Western Sahara: Sahrawi Arab
+Democratic Republic
+"""
+_ATLAS_ISLANDS = """
+American Samoa; Anguilla; Antarctica; Antigua and Barbuda; Aruba; Australia; Bahamas; Bahrain;
+Barbados; Bermuda; Bouvet Island; British Indian Ocean Territory; British Virgin Islands; Cape
+Verde; Cayman Islands; Christmas Island; Cocos (Keeling) Islands; Comoros; Cook Islands; Cuba;
+Curaçao; Cyprus; Dominica; Falkland Islands; Faroe Islands; Fiji; French Polynesia; French
+Southern and Antarctic Lands; Grenada; Guadeloupe; Guam; Guernsey; Heard Island and McDonald
+Islands; Iceland; Isle of Man; Jamaica; Japan; Jersey; Kiribati; Madagascar; Maldives; Malta;
+Marshall Islands; Martinique; Mauritius; Mayotte; Micronesia; Montserrat; Nauru; New Caledonia;
+New Zealand; Niue; Norfolk Island; Northern Mariana Islands; Palau; Philippines; Pitcairn Islands;
+Puerto Rico; Réunion; Saint Barthélemy; Saint Helena, Ascension and Tristan da Cunha; Saint Kitts
+and Nevis; Saint Lucia; Saint Pierre and Miquelon; Saint Vincent and the Grenadines; Samoa;
+Seychelles; Singapore; Solomon Islands; South Georgia; Sri Lanka; Svalbard and Jan Mayen; São Tomé
+and Príncipe; Taiwan; Tokelau; Tonga; Trinidad and Tobago; Turks and Caicos Islands; Tuvalu;
+United States Virgin Islands; Vanuatu; Wallis and Futuna; Åland Islands
+"""
 
 
 if __name__ == "__main__":
