@@ -34,6 +34,8 @@ import argparse
 import csv
 import gc
 import getpass
+import glob
+import gzip
 import hashlib
 import html
 import importlib.util
@@ -52,11 +54,12 @@ import tempfile
 import time
 import unicodedata
 import warnings
+import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timezone
 from functools import cache, cached_property, lru_cache, partial
@@ -76,7 +79,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 __version__ = "2.0.0"
 
@@ -7623,10 +7626,72 @@ def utc_now() -> str:
 # -- graphs ---------------------------------------------------------------------------------------
 
 
+Lines = Callable[[Path], Iterator[bytes]]  # the lines of a file, which may be compressed
+
+
+def file_lines(path: Path, read: Callable[[int], None] = lambda bytes_: None) -> Iterator[bytes]:
+    """The lines of a file, unpacked if its name ends in .gz, one at a time; read is told how many
+    of its bytes are read, about once for each megabyte. Raises UsageError."""
+    told = 0
+    try:
+        with path.open("rb") as packed:
+            file = gzip.GzipFile(fileobj=packed) if path.suffix == ".gz" else packed
+            for line in cast(Iterable[bytes], file):
+                yield line
+                if (done := packed.tell()) - told > 1 << 20:
+                    read(told := done)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"{path}: cannot be read: {one_line(str(error))}") from None
+
+
 @lru_cache(maxsize=2)
 def load_graph(path: str) -> Graph:
-    """The graph that lies there, "" for the atlas. Raises UsageError, which names file and line."""
-    return _wikispeedia(Path(path)) if path else _atlas()
+    """The graph that lies there, in any format of `read_graph` or as `write_graph` wrote it; "" for
+    the atlas. Raises UsageError, which names the file and what is wrong."""
+    if not path:
+        return _atlas()
+    found = Path(path)
+    return open_graph(found) if (found / MANIFEST).exists() else read_graph(found)
+
+
+def read_graph(path: Path, lines: Lines = file_lines) -> Graph:
+    """The graph of a file or folder, whose format is told by what is there.
+
+    A folder, or one file of it: MediaWiki dumps (*page.sql, *pagelinks.sql, *redirect.sql and
+    *linktarget.sql, each also .gz), Wikispeedia (links.tsv, articles.tsv), SNAP (an edge list, and
+    a file with "names" in its name). One file alone: an SQLite database with a table
+    core_articles(title, links_json), or lines "title<TAB>ids" whose ids are line numbers from 0.
+    Raises UsageError for anything else.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
+    whole = path.is_dir()
+    folder = path if whole else path.parent
+    beside = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    dumps = [p for p in beside if re.search(r"page\.sql(?:\.gz)?$", p.name)]
+    if dumps and (whole or ".sql" in path.name):
+        try:
+            return _read_dumps(dumps[0], lines)
+        except ValueError as error:
+            raise UsageError(f"{dumps[0]}: is no dump ({one_line(str(error))})") from None
+    if {"links.tsv", "articles.tsv"} <= {p.name for p in beside} and (
+        whole or path.suffix == ".tsv"
+    ):
+        return _read_wikispeedia(folder, lines)
+    named = [p for p in beside if "names" in p.name and p != path]
+    edges = [path] if path.is_file() else [p for p in beside if p not in named]
+    if len(edges) == 1 and _is_sqlite(edges[0]):
+        return _read_sqlite(edges[0])
+    if len(edges) == 1 and _is_adjacency(edges[0], lines):
+        return _read_adjacency(edges[0], lines)
+    if len(edges) == len(named) == 1:
+        return _read_edges(edges[0], named[0], lines)
+    raise UsageError(f"{path}: is no graph in a known format (see DOCUMENTATION.md, Graphs)")
+
+
+def _name_of(path: Path) -> str:
+    """What a graph is called: its file or folder without endings."""
+    return path.resolve().name.split(".")[0]
 
 
 def _atlas() -> Graph:
@@ -7641,7 +7706,7 @@ def _atlas() -> Graph:
         for name in names.split(", ")
     ]
     islands = [(name, -1) for name, _ in _listed(_ATLAS_ISLANDS)]
-    return _graph_of("atlas", titles, both, [*aliases, *islands])
+    return make_graph("atlas", titles, *_columns_of(both), [*aliases, *islands])
 
 
 def _listed(text: str) -> list[tuple[str, str]]:
@@ -7650,44 +7715,410 @@ def _listed(text: str) -> list[tuple[str, str]]:
     return [(name, of_it) for name, _, of_it in entries]
 
 
-def _graph_of(
-    name: str,
-    titles: Sequence[str],
-    pairs: Iterable[tuple[int, int]],
-    others: Iterable[tuple[str, int]] = (),
-) -> Graph:
-    import numpy as np
-
-    links = np.array(list(pairs), np.int32).reshape(-1, 2)
-    return make_graph(name, titles, links[:, 0], links[:, 1], others)
+def _whole_graph(path: Path, *parts: Any) -> Graph:
+    """`make_graph` of what a file holds, which must be enough for a walk."""
+    graph = make_graph(_name_of(path), *parts)
+    if len(graph) < 2:
+        raise UsageError(f"{path}: no two of its pages can reach each other")
+    return graph
 
 
-def _wikispeedia(folder: Path) -> Graph:
+def _text_lines(path: Path, lines: Lines) -> Iterator[tuple[int, str]]:
+    """(number from 1, text) of each line that is neither empty nor a comment."""
+    for number, line in enumerate(lines(path), 1):
+        text = line.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
+        if text.strip() and not text.startswith("#"):
+            yield number, text
+
+
+def _title(text: str) -> str:
+    """A title as it is shown: blanks for underscores, one line."""
+    return " ".join(printable(text.replace("_", " ")).split())
+
+
+def _read_wikispeedia(folder: Path, lines: Lines) -> Graph:
     """links.tsv and articles.tsv (SNAP): URL-encoded titles, # comments."""
-    titles = [title for _, (title,) in _tsv(folder / "articles.tsv", 1)]
+    listed, linked = folder / "articles.tsv", folder / "links.tsv"
+    titles = [_title(unquote(text)) for _, text in _text_lines(listed, lines)]
     numbers = {title: k for k, title in enumerate(titles)}
     pairs = []
-    for line, pair in _tsv(folder / "links.tsv", 2):
-        if unknown := [title for title in pair if title not in numbers]:
-            name = printable(unknown[0])
-            raise UsageError(f"{folder / 'links.tsv'}: line {line}: {name} is no article")
+    for line, text in _text_lines(linked, lines):
+        pair = [_title(unquote(cell)) for cell in text.split("\t")]
+        if len(pair) != 2 or not numbers.keys() >= set(pair):
+            raise UsageError(f"{linked}: line {line}: it must name two articles of {listed.name}")
         pairs.append((numbers[pair[0]], numbers[pair[1]]))
-    return _graph_of(folder.name, titles, pairs)
+    return _whole_graph(linked if linked.exists() else folder, titles, *_columns_of(pairs))
 
 
-def _tsv(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """(number, decoded titles) of each line that is no comment."""
+def _columns_of(pairs: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
+    import numpy as np
+
+    flat = np.fromiter((number for pair in pairs for number in pair), np.int32)
+    return flat[::2], flat[1::2]
+
+
+def _is_adjacency(path: Path, lines: Lines) -> bool:
+    """Whether the first line is a title and ids, and not two ids."""
+    _, first = next(_text_lines(path, lines), (0, ""))
+    title, tab, ids = first.partition("\t")
+    numbers = ids.replace(",", " ").split()
+    return bool(tab) and all(n.isdigit() for n in numbers) and not title.strip().isdigit()
+
+
+def _read_adjacency(path: Path, lines: Lines) -> Graph:
+    """Lines "title<TAB>ids": a page's number is that of its line, from 0, comments left out."""
+    titles: list[str] = []
+    pairs: list[tuple[int, int]] = []
+    last = 0, 0
+    for line, text in _text_lines(path, lines):
+        title, _, ids = text.partition("\t")
+        try:
+            links = [int(n) for n in ids.replace(",", " ").split()]
+        except ValueError:
+            raise UsageError(f"{path}: line {line}: behind the tab there must be ids") from None
+        last = max(last, (max(links, default=0), line))
+        pairs += [(len(titles), link) for link in links]
+        titles.append(_title(title))
+    if last[0] >= len(titles) or any(link < 0 for _, link in pairs):
+        raise UsageError(f"{path}: line {last[1]}: there is no page {last[0]}")
+    return _whole_graph(path, titles, *_columns_of(pairs))
+
+
+def _read_edges(path: Path, names: Path, lines: Lines) -> Graph:
+    """A SNAP edge list (two ids a line, # comments) and the names of the ids (id, blank, title)."""
+    import numpy as np
+
+    titles: dict[int, str] = {}
+    for line, text in _text_lines(names, lines):
+        number, _, title = text.strip().replace("\t", " ", 1).partition(" ")
+        if not number.isdigit():
+            raise UsageError(f"{names}: line {line}: it must be an id and a title")
+        titles[int(number)] = _title(title)
+    ids, parts = sorted(titles), [np.zeros((0, 2), np.int32)]
+    rows = (line for line in lines(path) if not line.startswith(b"#"))
+    while some := list(islice(rows, 1 << 18)):
+        try:
+            numbers = np.array(b" ".join(some).split(), np.int64).reshape(-1, 2)
+        except (ValueError, OverflowError):
+            raise UsageError(f"{path}: each line must be two ids") from None
+        at = np.searchsorted(ids, numbers).clip(max=len(ids) - 1)
+        if unknown := numbers[np.asarray(ids)[at] != numbers].tolist():
+            raise UsageError(f"{path}: the id {unknown[0]} has no name in {names.name}")
+        parts.append(at.astype(np.int32))
+    links = np.concatenate(parts)
+    return _whole_graph(path, [titles[k] for k in ids], links[:, 0], links[:, 1])
+
+
+def _is_sqlite(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
+
+
+def _read_sqlite(path: Path) -> Graph:
+    """A table core_articles(title, links_json), whose links are a JSON list of titles."""
+    import sqlite3
+
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {one_line(str(error))}") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        cells = [unquote(cell).replace("_", " ").strip() for cell in line.split("\t")]
-        if len(cells) != columns:
-            raise UsageError(f"{path}: line {number}: it must have {columns} column(s)")
-        yield number, cells
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as base:
+            rows = base.execute("SELECT title, links_json FROM core_articles").fetchall()
+        titles = [_title(title) for title, _ in rows]
+        numbers = {title: k for k, title in enumerate(titles)}
+        linked = [[_title(link) for link in json.loads(links or "[]")] for _, links in rows]
+    except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: is no core_articles(title, links_json): {error}") from None
+    pairs = [
+        (k, numbers[link]) for k, links in enumerate(linked) for link in links if link in numbers
+    ]
+    return _whole_graph(path, titles, *_columns_of(pairs))
+
+
+# -- MediaWiki dumps: of each table the columns are found by their names, and only articles count
+
+_SQL_COLUMN = re.compile(rb"\s+`(\w+)`")
+_SQL_FIELD = rb"('[^'\\]*(?:\\.[^'\\]*)*'|[^,()']*)"
+_SQL_ESCAPE = re.compile(rb"\\(.)", re.S)
+_SQL_CONTROL = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"b": b"\b"}
+
+
+def _sql_rows(
+    path: Path, columns: Sequence[str], lines: Lines
+) -> Iterator[list[tuple[bytes, ...]]]:
+    """The rows of a dump, those of one line at a time: these columns, "?" before one that may be
+    missing and is b"0" then."""
+    names: list[str] = []
+    picked: list[int] | None = None
+    row = re.compile(b"")
+    inside, number, line = False, 0, b""
+    for number, line in enumerate(lines(path), 1):  # noqa: B007
+        if column := not picked and _SQL_COLUMN.match(line):
+            names.append(column[1].decode())
+        begun, values, rest = line.partition(b" VALUES")
+        if begun.startswith(b"INSERT INTO") and values:
+            line, inside = rest, True
+            if picked is None:
+                picked = _picked(path, columns, names)
+                row = re.compile(rb"\(" + rb",".join([_SQL_FIELD] * len(names)) + rb"\)", re.S)
+        elif not line.startswith(b"("):
+            inside = False
+        if inside and picked is not None:
+            found = row.findall(line)
+            _check_rows(path, number, line, found, len(names))
+            yield [tuple(b"0" if k < 0 else fields[k] for k in picked) for fields in found]
+    if not names:
+        raise UsageError(f"{path}: it holds no CREATE TABLE: is it a dump?")
+    if inside and not line.rstrip().endswith(b";"):
+        raise UsageError(f"{path}: line {number}: its rows are damaged or cut")
+
+
+def _picked(path: Path, columns: Sequence[str], names: Sequence[str]) -> list[int]:
+    missing = [name for name in columns if name not in names and not name.startswith("?")]
+    if missing:
+        raise UsageError(f"{path}: its CREATE TABLE has no column {missing[0]}")
+    plain = [name.removeprefix("?") for name in columns]
+    return [names.index(name) if name in names else -1 for name in plain]
+
+
+def _check_rows(
+    path: Path, number: int, line: bytes, found: Sequence[Sequence[bytes]], width: int
+) -> None:
+    """Every byte of a line of rows must belong to one: a row that is cut is no row."""
+    body = len(line.strip().rstrip(b",;"))
+    taken = sum(sum(map(len, fields)) for fields in found) + len(found) * (width + 2) - 1
+    if (found and body != taken) or (body and not found):
+        raise UsageError(f"{path}: line {number}: its rows are damaged or cut")
+
+
+def _unquoted(field: bytes) -> bytes:
+    """A field of a dump without its quotes and escapes."""
+    text = field[1:-1] if field.startswith(b"'") else field
+    if b"\\" not in text:
+        return text
+    return _SQL_ESCAPE.sub(lambda match: _SQL_CONTROL.get(match[1], match[1]), text)
+
+
+def _dump_beside(path: Path, table: str) -> Path | None:
+    """The dump of another table of the same wiki."""
+    for ending in (".sql.gz", ".sql"):
+        other = path.with_name(re.sub(r"page\.sql(?:\.gz)?$", table + ending, path.name))
+        if other.exists():
+            return other
+    return None
+
+
+def _read_dumps(path: Path, lines: Lines) -> Graph:
+    """page.sql and the tables beside it: links to a redirect lead where that leads, and what is no
+    article, links to nothing or to itself is left out."""
+    import numpy as np
+
+    linked, redirected = _dump_beside(path, "pagelinks"), _dump_beside(path, "redirect")
+    if not linked:
+        raise UsageError(f"{path}: there is no pagelinks.sql beside it")
+    ids: list[int] = []
+    numbers: dict[bytes, int] = {}  # of a title, redirects included
+    lost: list[int] = []  # redirects, until it is known where they lead
+    columns = ("page_id", "page_namespace", "page_title", "?page_is_redirect")
+    for rows in _sql_rows(path, columns, lines):
+        for page, space, title, redirect in rows:
+            if space == b"0":
+                lost += [len(ids)] if redirect == b"1" else []
+                numbers[_unquoted(title)] = len(ids)
+                ids.append(int(page))
+    if len(numbers) != len(ids):
+        raise UsageError(f"{path}: it lists a title twice")
+    order = np.argsort(np.array(ids, np.int64), kind="stable")
+    rows_of = _Numbers(np.array(ids, np.int64)[order], order.astype(np.int32))
+    leads = np.arange(len(ids), dtype=np.int32)
+    leads[lost] = -1
+    if redirected:
+        _follow(leads, rows_of, numbers, _sql_rows(redirected, _REDIRECT, lines))
+    sources, targets = _dump_links(linked, rows_of, numbers, lines)
+    known = (sources >= 0) & (targets >= 0)
+    sources, targets = sources[known], targets[known]
+    pages = np.flatnonzero(leads == np.arange(len(ids)))
+    place = np.full(len(ids) + 1, -1, np.int32)
+    place[pages] = np.arange(len(pages), dtype=np.int32)
+    sources, targets = place[sources], place[leads[targets]]
+    known = (sources >= 0) & (targets >= 0)
+    shown = [_title(title.decode("utf-8", "replace")) for title in numbers]
+    others = ((shown[k], int(place[leads[k]])) for k in np.flatnonzero(place[:-1] < 0).tolist())
+    titles = [shown[k] for k in pages.tolist()]
+    return _whole_graph(path, titles, sources[known], targets[known], others)
+
+
+class _Numbers(NamedTuple):
+    """Rising ids, and a number for each."""
+
+    ids: Any
+    numbers: Any
+
+    def of(self, ids: Any) -> Any:
+        """The numbers of these ids, -1 for those that have none."""
+        import numpy as np
+
+        if not len(self.ids):
+            return np.full(len(ids), -1, np.int32)
+        at = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        return np.where(self.ids[at] == ids, self.numbers[at], np.int32(-1))
+
+
+_REDIRECT = ("rd_from", "rd_namespace", "rd_title", "?rd_interwiki")
+
+
+def _follow(
+    leads: Any,
+    rows_of: _Numbers,
+    numbers: Mapping[bytes, int],
+    redirects: Iterable[Sequence[tuple[bytes, ...]]],
+) -> None:
+    """Set where each redirect leads in the end: -1 outside, to nothing, or round in a circle."""
+    target: dict[int, int] = {}
+    for rows in redirects:
+        origins = rows_of.of([int(row[0]) for row in rows]).tolist()
+        for origin, (_, space, title, wiki) in zip(origins, rows, strict=True):
+            here = space == b"0" and _unquoted(wiki) in (b"", b"0", b"NULL")
+            target[origin] = numbers.get(_unquoted(title), -1) if here else -1
+    target.pop(-1, None)
+    for origin in target:
+        seen, end = {origin}, target[origin]
+        while end in target and end not in seen:
+            seen.add(end)
+            end = target[end]
+        leads[origin] = -1 if end in target else end
+
+
+def _dump_links(
+    path: Path, rows_of: _Numbers, numbers: Mapping[bytes, int], lines: Lines
+) -> tuple[Any, Any]:
+    """The rows of the two pages of each link, -1 where there is no such article."""
+    import numpy as np
+
+    by_id = "?pl_target_id"
+    columns = ("pl_from", "?pl_from_namespace", by_id, "?pl_namespace", "?pl_title")
+    meant: _Numbers | None = None
+    sources, targets = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for rows in _sql_rows(path, columns, lines):
+        origins, spaces, ids, named, titles = zip(*rows, strict=True) if rows else ((),) * 5
+        if titles and titles[0] == b"0" and named[0] == b"0":  # no title begins without a quote
+            meant = meant or _link_targets(path, numbers, lines)
+            ends = meant.of(np.array(ids, np.int64))
+        else:
+            pairs = zip(named, titles, strict=True)
+            found = (numbers.get(_unquoted(t), -1) if n == b"0" else -1 for n, t in pairs)
+            ends = np.fromiter(found, np.int32, len(rows))
+        inside = np.array(spaces) == b"0"
+        begins = rows_of.of(np.array(origins, np.int64))
+        sources.append(np.where(inside, begins, -1).astype(np.int32))
+        targets.append(ends.astype(np.int32))
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def _link_targets(path: Path, numbers: Mapping[bytes, int], lines: Lines) -> _Numbers:
+    """The rows of the articles that the ids of linktarget.sql mean."""
+    import numpy as np
+
+    beside = path.with_name(path.name.replace("pagelinks", "page"))
+    table = _dump_beside(beside, "linktarget")
+    if not table:
+        raise UsageError(f"{path}: it needs linktarget.sql beside it")
+    found: dict[int, int] = {}
+    for rows in _sql_rows(table, ("lt_id", "lt_namespace", "lt_title"), lines):
+        for number, space, title in rows:
+            if space == b"0" and (row := numbers.get(_unquoted(title), -1)) >= 0:
+                found[int(number)] = row
+    ids = np.array(sorted(found), np.int64)
+    return _Numbers(ids, np.array([found[k] for k in ids.tolist()], np.int32))
+
+
+# -- the compact form: a folder of arrays that are mapped, not read
+
+MANIFEST, GRAPH_VERSION = "manifest.json", 1
+
+
+def write_graph(graph: Graph, folder: Path, note: Mapping[str, Any]) -> None:
+    """Write a graph into an empty folder, its manifest last. note: what that says of the source."""
+    import numpy as np
+
+    texts = {"titles": graph.titles, "keys": graph.keys}
+    parts = {"ahead": graph.ahead, "behind": graph.behind}
+    arrays = {f"{name}.bin": text.blob for name, text in texts.items()}
+    arrays |= {f"{name}_offsets.npy": text.offsets for name, text in texts.items()}
+    arrays |= {f"{name}_indptr.npy": part.indptr for name, part in parts.items()}
+    arrays |= {f"{name}_indices.npy": part.indices for name, part in parts.items()}
+    arrays["named.npy"] = graph.named
+    files = {}
+    for name, values in arrays.items():
+        path = folder / name
+        if path.suffix == ".npy":
+            np.save(path, values)
+        else:
+            path.write_bytes(memoryview(values))
+        state = path.stat()
+        files[name] = {
+            "bytes": state.st_size,
+            "modified_ns": state.st_mtime_ns,
+            "sha256": _file_sha256(path),
+        }
+    manifest = {
+        "graph": GRAPH_VERSION,
+        "name": graph.name,
+        "pages": len(graph),
+        "links": len(graph.ahead.indices),
+        "sha256": graph.sha256,
+        "files": files,
+        **note,
+    }
+    write_atomically(folder / MANIFEST, json_text(manifest))
+
+
+def _file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def open_graph(folder: Path) -> Graph:
+    """Map a graph that `write_graph` wrote. A file whose size, or whose content since it was
+    changed, is not what the manifest says is refused by its name (UsageError)."""
+    import numpy as np
+
+    manifest = _parse_json(folder / MANIFEST, _read_bytes(folder / MANIFEST))
+    try:
+        if manifest["graph"] != GRAPH_VERSION:
+            raise UsageError(f"{folder}: is of another version: build it again")
+        for name, state in manifest["files"].items():
+            _check_file(folder / name, state)
+        arrays = {
+            name: np.load(folder / name, mmap_mode="r")
+            if name.endswith(".npy")
+            else np.memmap(folder / name, np.uint8, "r")
+            for name in manifest["files"]
+        }
+        texts = (Texts(arrays[f"{n}.bin"], arrays[f"{n}_offsets.npy"]) for n in ("titles", "keys"))
+        ahead, behind = (
+            Adjacency(arrays[f"{n}_indptr.npy"], arrays[f"{n}_indices.npy"])
+            for n in ("ahead", "behind")
+        )
+        titles, keys = texts
+        return Graph(
+            manifest["name"], titles, ahead, behind, keys, arrays["named.npy"], manifest["sha256"]
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder / MANIFEST}: is no manifest ({one_line(repr(error))})") from None
+
+
+def _check_file(path: Path, state: Mapping[str, Any]) -> None:
+    try:
+        found = path.stat()
+        whole = found.st_size == state["bytes"]
+        if whole and found.st_mtime_ns != state["modified_ns"]:
+            whole = _file_sha256(path) == state["sha256"]
+    except OSError:
+        whole = False
+    if not whole:
+        raise UsageError(f"{path}: is damaged or missing: build the graph again")
 
 
 def make_worlds(config: MazeConfig, entry: Mapping[str, Any]) -> Worlds:
@@ -8264,10 +8695,11 @@ def samples(
     config, date: the file's. Trials that ended as errors are in no value.
     """
     models = {(m["provider"], m["model"]): m for m in config.get("models", ())}
-    found: dict[tuple[str, str, str, str, int], list[BenchmarkResult]] = {}
+    found: dict[tuple[str, str, str, str, int | None], list[BenchmarkResult]] = {}
     for result in results:
         named = (result.provider, result.model, result.ariadne_group)
-        key = (*named, result.plant_as, result.maze_size)
+        size = result.maze_size if result.world == "maze" else None  # of walks it is no condition
+        key = (*named, result.plant_as, size)
         found.setdefault(key, []).append(result)
     made = []
     for (provider, model, group, form, size), trials in found.items():
@@ -11364,6 +11796,82 @@ def _write_rescored(path: Path, raw: bytes, document: Mapping[str, Any]) -> Path
     return target
 
 
+def graph_command(argv: Sequence[str]) -> int:
+    """`graph`: read a graph of pages once and write it in the form that opens at once."""
+    parser = _command_parser("graph", _HELP["graph_command"])
+    parser.add_argument("source", type=Path, metavar="BUILD_FROM", help=_HELP["graph_source"])
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="GRAPH", required=True, help=_HELP["graph_output"]
+    )
+    parser.add_argument("--license", metavar="TEXT", default="", help=_HELP["graph_license"])
+    options = parser.parse_args(argv)
+    _need_scipy("graph")
+    target = options.output.resolve()
+    if target.exists():
+        raise UsageError(f"--output {options.output} exists: name a folder that does not")
+    if not options.source.exists():
+        raise UsageError(f"{options.source}: there is no such file or folder")
+    note = {"source": str(options.source), "built": utc_now(), "license": options.license}
+    with _unfinished(target) as folder:
+        with _reading(options.source) as lines:
+            graph = read_graph(options.source, lines)
+        write_graph(graph, folder, note)
+        folder.rename(target)
+    put_line(f"{target}: {len(graph):,} pages, {len(graph.ahead.indices):,} links", sys.stdout)
+    return EXIT_OK
+
+
+@contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """An empty folder beside the target, gone afterwards whatever happens; those that killed
+    processes have left are cleared away."""
+    begin = f".{target.name}.building-"
+    try:
+        for left in target.parent.glob(f"{glob.escape(begin)}*"):
+            if not _is_running(left.name.removeprefix(begin)):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = target.with_name(f"{begin}{os.getpid()}")
+        folder.mkdir()
+    except OSError as error:
+        raise UsageError(f"--output {target}: {error.strerror}") from None
+    try:
+        yield folder
+    except OSError as error:
+        raise HalluMazeError(f"{target} cannot be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_running(process: str) -> bool:
+    """Whether a process of that number is there."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+@contextmanager
+def _reading(source: Path) -> Iterator[Lines]:
+    """A reader of lines that shows on a terminal how far each file is read, else names each."""
+    from rich.console import Console as Terminal
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    terminal = Terminal(stderr=True)
+    progress = Progress(*columns, TimeRemainingColumn(), console=terminal, transient=True)
+
+    def lines(path: Path) -> Iterator[bytes]:
+        if not terminal.is_terminal:
+            put_line(f"reading {path}", sys.stderr)
+        size = path.stat().st_size if path.exists() else 0
+        task = progress.add_task(printable(path.name), total=size)
+        yield from file_lines(path, lambda done: progress.update(task, completed=done))
+
+    with progress if terminal.is_terminal else nullcontext():
+        yield lines
+
+
 def judge_command(argv: Sequence[str]) -> int:
     """`judge`: the two deterministic judges on fixtures and outputs."""
     parser = _command_parser("judge", _HELP["judge"])
@@ -11520,6 +12028,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": run_command,
     "rescore": rescore_command,
     "judge": judge_command,
+    "graph": graph_command,
     "history": history_command,
     "compare": compare_command,
     "ablate": ablate_command,
@@ -12035,6 +12544,15 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "condition_temperature": "온도",
         "condition_reasoning_effort": "추론 노력",
         "condition_size": "미로 크기(난이도 곡선)",
+        "condition_protocol": "프로토콜",
+        "condition_view": "보이는 것(view)",
+        "condition_memory": "기억(memory)",
+        "condition_step_budget": "걸음 한도",
+        "condition_plant": "심어 둔 오류",
+        "condition_plant_as": "심어 둔 오류의 형식",
+        "condition_world": "세계",
+        "condition_difficulty": "난이도",
+        "condition_max_links": "보이는 링크",
         "condition_date": "날짜",
         "differs": "다른 점: {names}",
         "language_bias": "언어 편향 Δ = MEI(힌트 없음) − MEI(힌트 있음) = {difference}  ({b}; {a})",
@@ -12160,6 +12678,15 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "condition_temperature": "temperature",
         "condition_reasoning_effort": "reasoning effort",
         "condition_size": "maze size (difficulty curve)",
+        "condition_protocol": "protocol",
+        "condition_view": "view",
+        "condition_memory": "memory",
+        "condition_step_budget": "step budget",
+        "condition_plant": "planted error",
+        "condition_plant_as": "form of the planted error",
+        "condition_world": "world",
+        "condition_difficulty": "difficulty",
+        "condition_max_links": "links shown",
         "condition_date": "date",
         "differs": "what differs: {names}",
         "language_bias": "language bias Δ = MEI(without hints) − MEI(with hints) = {difference}  "
@@ -12276,6 +12803,11 @@ _HELP = {
     "games": "how many walks, drawn with --seed (default 0): 200 easy, 150 medium, 100 hard",
     "max_links": "links of a page that are shown, those nearest to the target (default 50)",
     "graph": "a graph of pages (default: an atlas of land borders)",
+    "graph_command": "Read a graph of pages (Wikispeedia, SNAP, adjacency list, SQLite, MediaWiki "
+    "dumps) once, and write it as a folder that --graph opens at once.",
+    "graph_source": "the file or folder to read",
+    "graph_output": "the folder to write, which must not exist",
+    "graph_license": "what its licence asks to be said, for the manifest",
     "plant": "a wrong step that the trial opens with: into a wall, into a branch, or round a loop",
     "plant_as": "the planted steps as the model's own (own, the default), as a colleague's "
     "(other), or each maze in both forms (both)",

@@ -25,7 +25,8 @@ SCRIPT = ROOT / "hallumaze.py"
 PATIENCE_S = 60  # a hang fails the test; nothing is measured
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"  # before a line of a run, without a terminal
 
-REPORTS = {("rescore",), ("judge",), ("compare",), ("ablate",), ("plan",)}  # no results folder
+# They have no results folder.
+REPORTS = {("rescore",), ("judge",), ("compare",), ("ablate",), ("plan",), ("graph",)}
 
 # Takes the terminal on stdin, if there is one, as its own, hears Ctrl-C and SIGHUP again even where
 # pytest runs in the background or under nohup, and becomes the command.
