@@ -70,6 +70,7 @@ from threading import Lock, Thread, local
 from typing import (
     Any,
     BinaryIO,
+    ClassVar,
     NamedTuple,
     Protocol,
     TextIO,
@@ -107,6 +108,8 @@ GROUPS = ("A", "B", "C")
 ALL_GROUPS = "ALL"  # each trial once in each of them
 LANGUAGES = ("ko", "en")
 WORLDS = ("maze", "wiki")
+PROBES = ("none", "links")  # questions beside the walks over pages
+PROBED_PAIRS = 1_000
 PROTOCOLS = ("plan", "step")  # the whole walk in one answer (v1.1), or one move at a time
 VIEWS = ("local", "map")  # what a game shows: the open sides of a place, or the whole listing too
 MEMORIES = ("chat", "history", "none")  # of a game: the conversation, the places visited, neither
@@ -219,7 +222,7 @@ class MazeConfig:
     None for 2·N². most_hints: of one game. hint_at: the move after which group C has its hint, None
     for N. plant: one of PLANTS, in the form plant_as, one of PLANT_FORMS or BOTH_FORMS.
     world: one of WORLDS. difficulty: of walks over pages, one of DIFFICULTIES. max_links: of a page
-    that are shown. graph: where it lies, "" for the atlas.
+    that are shown. graph: where it lies, "" for the atlas. probe: one of PROBES.
     """
 
     size: int = 7
@@ -246,6 +249,7 @@ class MazeConfig:
     difficulty: str = "easy"
     max_links: int = MOST_LINKS
     graph: str = ""
+    probe: str = "none"
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -1274,6 +1278,13 @@ class Graph:
         return np.diff(self.ahead.indptr)
 
     @cached_property
+    def in_degrees(self) -> Any:
+        """How many links lead to each page."""
+        import numpy as np
+
+        return np.diff(self.behind.indptr)
+
+    @cached_property
     def _sorted_degrees(self) -> Any:
         import numpy as np
 
@@ -1331,6 +1342,12 @@ def make_graph(
         np.array([page for _, page in named], np.int32),
         digest.hexdigest(),
     )
+
+
+def about_graph(graph: Graph, lang: str) -> str:
+    """A sentence that says what its pages and links are."""
+    about = _LISTING_WORDS[lang]["about"]
+    return str(about.get(graph.name, about[""]))
 
 
 class WikiWorld:
@@ -1492,11 +1509,10 @@ class WikiWorld:
 
     def facts(self, lang: str) -> dict[str, str]:
         """Where it begins, where it leads, and what its pages are."""
-        about = _LISTING_WORDS[lang]["about"]
         return {
             "start": self.start,
             "goal": self.goal,
-            "about": about.get(self.graph.name, about[""]),
+            "about": about_graph(self.graph, lang),
         }
 
     def line(self, place: Place, lang: str) -> str:
@@ -1536,11 +1552,64 @@ class WikiWorld:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class LinkQuestion:
+    """Whether the first page links to the second: a question about a graph, no walk over it."""
+
+    graph: Graph
+    source: int
+    target: int
+    kind: ClassVar[str] = "links"
+
+    @property
+    def linked(self) -> bool:
+        """The truth."""
+        return bool((self.graph.ahead.of(self.source) == self.target).any())
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 (hex) of the graph and the two pages."""
+        truth = f"{self.graph.sha256} {self.source} {self.target}"
+        return hashlib.sha256(truth.encode()).hexdigest()
+
+    def facts(self, lang: str) -> str:
+        """What the pages and links are."""
+        return about_graph(self.graph, lang)
+
+    def fields(self) -> dict[str, Any]:
+        """What names the question."""
+        return {
+            "world": self.kind,
+            "source": self.graph.title(self.source),
+            "target": self.graph.title(self.target),
+            "maze_size": 0,
+            "maze_seed": self.source * len(self.graph) + self.target,
+            "maze_algorithm": self.graph.name,
+        }
+
+    def describe(self, mirage: str) -> dict[str, Any]:
+        """The question as the result file holds it."""
+        named = self.fields()
+        return {
+            "world": self.kind,
+            "size": 0,
+            "seed": named["maze_seed"],
+            "algorithm": named["maze_algorithm"],
+            "source": named["source"],
+            "target": named["target"],
+            "linked": self.linked,
+            "graph_sha256": self.graph.sha256,
+        }
+
+
+Problem = TextWorld | LinkQuestion  # what a trial is about
+
 _NUMBERED = re.compile(r"\W*(\d{1,6})\b[.):\]]?\s*(.*)", re.S)
 
 
-class WikiGames(Sequence[WikiWorld]):
-    """The walks between these pairs of pages (their numbers), each made when it is asked for."""
+class WikiGames(Sequence[Any]):
+    """The walks between these pairs of pages (their numbers), each made when it is asked for, and
+    behind them the questions whether the first page of each probed pair links to the second."""
 
     def __init__(
         self,
@@ -1548,17 +1617,21 @@ class WikiGames(Sequence[WikiWorld]):
         pairs: Sequence[tuple[int, int]],
         most_links: int = MOST_LINKS,
         budget: int = WIKI_MOVES,
+        probed: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.graph = graph
         self.pairs = pairs
+        self.probed = probed
         self.most_links = most_links
         self.budget = budget
         self._made: dict[int, WikiWorld] = {}
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self.pairs) + len(self.probed)
 
     def __getitem__(self, k: Any) -> Any:
+        if k >= len(self.pairs):
+            return LinkQuestion(self.graph, *self.probed[k - len(self.pairs)])
         if k not in self._made:
             if len(self._made) >= 16:
                 self._made.clear()
@@ -1572,6 +1645,7 @@ class WikiGames(Sequence[WikiWorld]):
         return {
             "pairs": [list(pair) for pair in self.pairs],
             "titles": [[title(a), title(b)] for a, b in self.pairs],
+            "probed": [list(pair) for pair in self.probed],
             "graph_sha256": self.graph.sha256,
         }
 
@@ -1600,6 +1674,35 @@ def sample_games(
                 pairs.append((source, target))
         targets = [target for target in targets if target in taken]
     return pairs
+
+
+def sample_links(graph: Graph, count: int, seed: int) -> list[tuple[int, int]]:
+    """Pairs of pages in random order, half of them linked, at most `count`.
+
+    To each linked pair belongs one that is not: from the same page to one two links away (of which
+    there is none for pages that link to all within reach) that as many pages link to, or about.
+    """
+    import numpy as np
+
+    rand = random.Random(f"hallumaze probe {seed}").random
+    links = len(graph.ahead.indices)
+    chosen = {int(rand() * links): None for _ in range(2 * count)}
+    in_degrees = graph.in_degrees
+    pairs: dict[tuple[int, int], None] = {}
+    for link in chosen:
+        if len(pairs) > count - 2:
+            break
+        source = int(np.searchsorted(graph.ahead.indptr, link, "right")) - 1
+        target = int(graph.ahead.indices[link])
+        ahead = graph.ahead.of(source)
+        beyond = np.unique(np.concatenate(list(graph.ahead.of_all(np.array(ahead)))))
+        beyond = np.setdiff1d(beyond, np.append(ahead, source))
+        nearest = np.argsort(abs(in_degrees[beyond] - in_degrees[target]), kind="stable")
+        free = (int(beyond[k]) for k in nearest if (source, int(beyond[k])) not in pairs)
+        other = next(free, None)
+        if other is not None:
+            pairs |= {(source, target): None, (source, other): None}
+    return [pair for _, pair in sorted((rand(), pair) for pair in pairs)]
 
 
 def _sample_order(count: int, rand: Callable[[], float]) -> list[int]:
@@ -1812,6 +1915,24 @@ class PromptBuilder:
             f"{stated} | {words['planted_reason']}"
             for step in (self.plant.steps if self.plant else ())
         ]
+
+
+def question_prompt(question: LinkQuestion, config: MazeConfig) -> Prompt:
+    """The prompt of a question about two pages."""
+    words = _PROMPTS[config.lang]
+    rules = _QUESTION[config.lang]
+    stated = words["step_confidence"] if config.use_confidence else ""
+    asked = rules["asked"].format(**question.fields())
+    user = "\n".join([rules["intro"], question.facts(config.lang), asked, rules["form"] + stated])
+    return Prompt(words["system"], user, chain_sha256(words["system"], user))
+
+
+def opening(world: Problem, config: MazeConfig, form: str = "") -> tuple[Prompt, Plant | None]:
+    """What a trial opens with, and the planted error in it."""
+    if isinstance(world, LinkQuestion):
+        return question_prompt(world, config), None
+    builder = PromptBuilder(world, config, form)
+    return builder.build(), builder.plant
 
 
 class StatePrompter:
@@ -3637,8 +3758,27 @@ PAGE_AGENTS: Mapping[str, Callable[[_Page, Graph], str]] = {
 }
 
 
+_ASKED = re.compile(
+    r"(?:Does the page (.*) link to the page (.*)\?|^(.*) 페이지에 (.*) 페이지로 )", re.M
+)
+
+
 def _page_agent(name: str, graph: Graph, turns: Sequence[Message]) -> str:
-    return PAGE_AGENTS[name](_read_page(turns), graph)
+    asked = _ASKED.search(turns[-1]["content"])
+    if not asked:
+        return PAGE_AGENTS[name](_read_page(turns), graph)
+    source, target = (asked[1], asked[2]) if asked[1] else (asked[3], asked[4])
+    ends = graph.find(source) or 0, graph.find(target) or 0
+    if name == "oracle":
+        linked = LinkQuestion(graph, *ends).linked
+    elif name == "hub":  # to where much leads, this leads, too
+        degrees = graph.in_degrees
+        linked = bool(degrees[ends[1]] > degrees.mean())
+    elif name == "random":
+        linked = random.Random(turns[-1]["content"]).random() < 0.5
+    else:
+        linked = title_similarity(source, target) > 0
+    return f"ANSWER: {'yes' if linked else 'no'} | confidence: {99 if name == 'oracle' else 50}%"
 
 
 def page_agents(graph: Graph) -> dict[str, Agent]:
@@ -3929,6 +4069,26 @@ class ResponseParser:
             reasoning=reasoning,
             truncated=cut,
         )
+
+    def parse_yes_no(self, text: str) -> tuple[bool | None, float | None, bool]:
+        """(what an answer to a question says, its confidence in 0..100, whether it was cut): None
+        for an answer that says neither or both."""
+        answer, _, cut = _strip_reasoning(text)
+        lines = [line for line in _plain(answer).split("\n") if line.strip()]
+        marked = [line for line in lines if _ANSWER.match(line)] or lines[:1]
+        said = {
+            word in _YES
+            for line in marked
+            if (found := _YES_NO.match(_ANSWER.sub("", line)))
+            for word in [found[1]]
+        }
+        stated = _read_confidence(marked[0]) if marked else None
+        return (said.pop() if len(said) == 1 else None), _percent(stated), cut
+
+
+_ANSWER = re.compile(r"[\W_]*(?:final )?(?:answer|답) ?[:=] ?")
+_YES_NO = re.compile(r"[\W_]*(yes|no|예|네|아니오|아니요|있|없)")
+_YES = ("yes", "예", "네", "있")
 
 
 def _with_cells(text: str, places: Sequence[str]) -> str:
@@ -5932,6 +6092,9 @@ class BenchmarkResult:
     replanned: float | None = None
     hub_seeking: float | None = None
     grades: dict[str, int] = field(default_factory=dict)
+    probe_linked: bool | None = None
+    probe_said: bool | None = None
+    probe_confidence: float | None = None
     plant_as: str = ""
     plant: dict[str, Any] | None = None
     plant_response: str | None = None
@@ -5998,6 +6161,20 @@ def score_answer(
         outcome = UNREADABLE
     numbers = measure(answer, metrics, outcome, world, world.junctions, hints, plant)
     return answer, metrics, _score_fields(answer, metrics, outcome, numbers)
+
+
+def score_question(text: str, outcome: str, question: LinkQuestion) -> dict[str, Any]:
+    """The fields of a result that follow from the answer to a question."""
+    said, confidence, cut = ResponseParser().parse_yes_no(text)
+    if outcome == ANSWERED and said is None:
+        outcome = TRUNCATED if cut else UNREADABLE
+    return {
+        "outcome": outcome,
+        "readable": said is not None,
+        "probe_linked": question.linked,
+        "probe_said": said,
+        "probe_confidence": _rounded(confidence),
+    }
 
 
 def _score_fields(
@@ -6794,7 +6971,7 @@ def _stored_reply(stored: Mapping[str, Any]) -> Reply:
 
 def trial_id(
     provider: LLMProvider,
-    world: TextWorld,
+    world: Problem,
     prompt: Prompt,
     run: int,
     group: str,
@@ -6815,7 +6992,7 @@ def trial_id(
         "group": group,
         "run": run,
     }
-    if config.protocol == "step":
+    if config.protocol == "step" and not isinstance(world, LinkQuestion):
         budget = game_budget(world, config)
         shape |= {"game": [config.memory, budget, config.most_hints, config.hint_at]}
         shape |= {"hints": config.hints}  # which no rules show
@@ -6834,7 +7011,7 @@ class Trial(NamedTuple):
     number: int
     id: str
     provider: LLMProvider
-    world: TextWorld
+    world: Problem
     prompt: Prompt
     run: int = 1
     group: str = "A"
@@ -6942,7 +7119,7 @@ class BenchmarkRunner:
     def __init__(
         self,
         providers: Sequence[LLMProvider],
-        worlds: Worlds | Sequence[TextWorld],
+        worlds: Worlds | Sequence[Problem],
         config: MazeConfig,
         runs: int = 1,
         on_start: Callable[[LLMProvider, int], None] = lambda provider, trials: None,
@@ -7256,17 +7433,14 @@ class BenchmarkRunner:
         return self._make_trial(self.providers[k], self.worlds[m], run + 1, number, c)
 
     def _make_trial(
-        self, provider: LLMProvider, world: TextWorld, run: int, number: int = 0, c: int = 0
+        self, provider: LLMProvider, world: Problem, run: int, number: int = 0, c: int = 0
     ) -> Trial:
         group, form = self.config.conditions[c]
-        builder = PromptBuilder(world, self.config, form)
-        prompt = builder.build()
+        prompt, plant = opening(world, self.config, form)
         identity = trial_id(provider, world, prompt, run, group, self.config, form)
-        return Trial(
-            number, identity, provider, world, prompt, run, group, None, form, builder.plant
-        )
+        return Trial(number, identity, provider, world, prompt, run, group, None, form, plant)
 
-    def run_single(self, provider: LLMProvider, world: TextWorld, run: int = 1) -> BenchmarkResult:
+    def run_single(self, provider: LLMProvider, world: Problem, run: int = 1) -> BenchmarkResult:
         """One trial. A call that fails is a result with the outcome "error", never a score.
 
         Raises NotWiredError for a provider that is a stub.
@@ -7288,15 +7462,18 @@ class BenchmarkRunner:
             trial_id=trial.id,
         )
         try:
-            play = self._play_game if self.config.protocol == "step" else self._converse
-            update = play(trial)
+            if isinstance(trial.world, LinkQuestion):
+                update = self._ask_question(trial, trial.world)
+            else:
+                play = self._play_game if self.config.protocol == "step" else self._converse
+                update = play(trial, trial.world)
         except ProviderError as error:
             return replace(result, outcome=ERROR, error=str(error), error_retryable=error.retryable)
         return replace(result, **update)
 
-    def _converse(self, trial: Trial) -> dict[str, Any]:
+    def _converse(self, trial: Trial, world: TextWorld) -> dict[str, Any]:
         """The answer, and where the thread calls for it a hint and the answer to that."""
-        world, thread = trial.world, AriadneThread(trial.group, self.config.lang)
+        thread = AriadneThread(trial.group, self.config.lang)
         turns = trial.prompt.messages
         reply = trial.given or self._ask(trial, turns)
         if isinstance(reply, ProviderError):
@@ -7345,9 +7522,15 @@ class BenchmarkRunner:
             "nrs": _rounded(nrs),
         }
 
-    def _play_game(self, trial: Trial) -> dict[str, Any]:
+    def _ask_question(self, trial: Trial, question: LinkQuestion) -> dict[str, Any]:
+        """The answer to a question, beside the truth."""
+        reply = self._ask(trial, trial.prompt.messages)
+        scored = score_question(reply.text, reply.outcome, question)
+        return {**scored, **_reply_fields(reply, Answer(text=reply.text))}
+
+    def _play_game(self, trial: Trial, world: TextWorld) -> dict[str, Any]:
         """Play a game, from where an earlier session has left it."""
-        world, provider = trial.world, trial.provider
+        provider = trial.provider
         game = Game(world, self.config, trial.group, trial.prompt, trial.plant)
         turns = self.journal.turns(trial.number, trial.id)
         for turn in turns:
@@ -7403,6 +7586,8 @@ def reference_scale(worlds: Worlds, config: MazeConfig) -> dict[str, float]:
     game = config.protocol == "step"
     most = MOST_SCALED_GAMES if game else MOST_SCALED
     for world in (worlds[k] for k in range(min(len(worlds), most))):
+        if isinstance(world, LinkQuestion):
+            break  # they come last
         prompt = PromptBuilder(world, config).build()
         for name, found in scores.items():
             agent = agents[name]
@@ -7426,13 +7611,15 @@ def _agent_game(agent: Agent, world: TextWorld, config: MazeConfig, prompt: Prom
 
 
 def rescore_trial(
-    trial: Mapping[str, Any], world: TextWorld, hints: Sequence[Mirage], config: MazeConfig
+    trial: Mapping[str, Any], world: Problem, hints: Sequence[Mirage], config: MazeConfig
 ) -> dict[str, Any]:
     """The fields of a stored trial that follow from its answers, its world and its hints alone.
 
     trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
     answer is missing.
     """
+    if isinstance(world, LinkQuestion):
+        return _rescore_question(trial, world)
     if trial.get("turns") is not None:
         return _rescore_game(trial, world, hints, config)
     thread = AriadneThread(trial["ariadne_group"], config.lang)
@@ -7469,6 +7656,14 @@ def _rescore_game(
         raise NotWiredError("its last turns are missing")
     reasoning = trial.get("reasoning") or ""
     return {**score_game(game, hints), **_signals_of(reasoning)}
+
+
+def _rescore_question(trial: Mapping[str, Any], question: LinkQuestion) -> dict[str, Any]:
+    text = trial.get("raw_response")
+    if not isinstance(text, str):
+        raise NotWiredError("its raw answer is missing")
+    outcome = trial["outcome"]
+    return score_question(text, ANSWERED if outcome == UNREADABLE else outcome, question)
 
 
 def _stored_plant(trial: Mapping[str, Any], world: TextWorld) -> Plant | None:
@@ -7563,7 +7758,7 @@ def _maze_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["size"], entry["seed"], entry["algorithm"]
 
 
-def _rebuilt(entry: Mapping[str, Any], config: MazeConfig) -> TextWorld:
+def _rebuilt(entry: Mapping[str, Any], config: MazeConfig) -> Problem:
     """The world that an entry describes; a game over pages needs its graph for that."""
     if config.world == "maze":
         return MazeEngine.from_openings(entry["openings"], entry["seed"], entry["algorithm"])
@@ -7571,6 +7766,8 @@ def _rebuilt(entry: Mapping[str, Any], config: MazeConfig) -> TextWorld:
     if graph.sha256 != entry["graph_sha256"]:
         raise NotWiredError(f"was played on another graph than {graph.name} is now")
     source, target = divmod(entry["seed"], len(graph))
+    if entry["world"] == LinkQuestion.kind:
+        return LinkQuestion(graph, source, target)
     budget = config.step_budget or WIKI_MOVES
     return WikiWorld(graph, source, target, entry["max_links"], budget)
 
@@ -7584,7 +7781,7 @@ def _stored_hints(entry: Mapping[str, Any]) -> list[Mirage]:
     ]
 
 
-def _maze_differences(entry: Mapping[str, Any], world: TextWorld) -> list[str]:
+def _maze_differences(entry: Mapping[str, Any], world: Problem) -> list[str]:
     """Where a stored world says of itself what its truth does not."""
     mine = world.describe("off")
     hints = ("mirage_traps", "mirage_trap_list")  # of the run, not of the maze
@@ -7595,7 +7792,7 @@ def _maze_differences(entry: Mapping[str, Any], world: TextWorld) -> list[str]:
 def _rescored(
     name: str,
     stored: Mapping[str, Any],
-    world: TextWorld,
+    world: Problem,
     hints: Sequence[Mirage],
     config: MazeConfig,
 ) -> dict[str, Any]:
@@ -7850,7 +8047,7 @@ def _sql_rows(
     picked: list[int] | None = None
     row = re.compile(b"")
     inside, number, line = False, 0, b""
-    for number, line in enumerate(lines(path), 1):  # noqa: B007
+    for number, line in enumerate(lines(path), 1):
         if column := not picked and _SQL_COLUMN.match(line):
             names.append(column[1].decode())
         begun, values, rest = line.partition(b" VALUES")
@@ -8121,6 +8318,76 @@ def _check_file(path: Path, state: Mapping[str, Any]) -> None:
         raise UsageError(f"{path}: is damaged or missing: build the graph again")
 
 
+# -- people who walked ---------------------------------------------------------------------------
+
+
+def read_walks(path: Path) -> list[BenchmarkResult]:
+    """The finished walks of people over the graph whose links.tsv and articles.tsv lie beside them,
+    as one group of people for each shortest distance.
+
+    Lines of articles, by their numbers in articles.tsv from 0, parted by blanks; or as SNAP's
+    paths_finished.tsv has them, where "<" goes back to the article before. Only walks that reached
+    their target are in such a file, so the success rate says nothing. Walks between pages that are
+    not in the graph are left out. Raises UsageError, which names file and line.
+    """
+    graph = load_graph(str(path.parent))
+    listed = path.parent / "articles.tsv"
+    titles = [_title(unquote(text)) for _, text in _text_lines(listed, file_lines)]
+    pages = {title: graph.find(title) for title in titles}
+    done: list[tuple[int, int, int]] = []  # target, source, steps
+    for line, text in _text_lines(path, file_lines):
+        walk = _walk_of(text, titles)
+        if not walk or not pages.keys() >= {walk[0], walk[-1]}:
+            raise UsageError(f"{path}: line {line}: is no walk over {listed.name}")
+        source, target = pages[walk[0]], pages[walk[-1]]
+        if source is not None and target is not None and source != target:
+            done.append((target, source, len(walk) - 1))
+    walks: dict[int, Counter[int]] = {}  # by shortest distance: how many took so many steps
+    for target, source, steps in sorted(done):  # one search for each target
+        walks.setdefault(int(graph.distances(target)[source]), Counter())[steps] += 1
+    return [
+        _walkers(path.stem, graph.name, shortest, steps)
+        for shortest, steps in sorted(walks.items())
+    ]
+
+
+def _walk_of(text: str, titles: Sequence[str]) -> list[str] | None:
+    """The articles of a walk, one for each step that was made, back or forth."""
+    cells = text.split("\t")
+    if len(cells) == 1:
+        numbers = text.split()
+        if not all(n.isdigit() and int(n) < len(titles) for n in numbers):
+            return None
+        return [titles[int(n)] for n in numbers]
+    trail: list[str] = []
+    walk: list[str] = []
+    for step in cells[3].split(";") if len(cells) > 3 else [""]:
+        if step == "<" and len(trail) > 1:
+            trail.pop()
+        elif step and step != "<":
+            trail.append(_title(unquote(step)))
+        else:
+            return None
+        walk.append(trail[-1])
+    return walk
+
+
+def _walkers(name: str, graph: str, shortest: int, steps: Counter[int]) -> BenchmarkResult:
+    """The means of the people whose way was so long at least."""
+    count = steps.total()
+    taken = sum(moves * times for moves, times in steps.items()) / count
+    return BenchmarkResult(
+        "human",
+        f"{name} distance {shortest} n={count}",
+        maze_size=shortest,
+        maze_algorithm=graph,
+        world="wiki",
+        sr=1.0,
+        moves_used=taken,
+        suboptimal_steps=taken - shortest,
+    )
+
+
 def make_worlds(config: MazeConfig, entry: Mapping[str, Any]) -> Worlds:
     """The worlds of a run, from what its journal holds of them."""
     if config.world == "maze":
@@ -8129,7 +8396,9 @@ def make_worlds(config: MazeConfig, entry: Mapping[str, Any]) -> Worlds:
     if graph.sha256 != entry["graph_sha256"]:
         raise ValueError(f"{config.graph} is not the graph that it was")
     pairs = [(int(a), int(b)) for a, b in entry["pairs"]]
-    return WikiGames(graph, pairs, config.max_links, config.step_budget or WIKI_MOVES)
+    probed = [(int(a), int(b)) for a, b in entry["probed"]]
+    budget = config.step_budget or WIKI_MOVES
+    return WikiGames(graph, pairs, config.max_links, budget, probed)
 
 
 # =================================================================================================
@@ -8261,6 +8530,7 @@ class _Tally:
         self.sums: dict[str, dict[str, Any]] = {name: {} for name in SUMMED}
         self.stated: Counter[Stated] = Counter()
         self.spent = Spending()
+        self.probed: Counter[Probed] = Counter()
         self.per_move: list[tuple[float | None, float | None]] = []  # tokens, USD, of games
 
     def add(self, trial: BenchmarkResult) -> None:
@@ -8268,6 +8538,9 @@ class _Tally:
         self.outcomes[trial.outcome] += 1
         self.spent.add(trial)
         if trial.outcome == ERROR:
+            return
+        if trial.probe_linked is not None:
+            self.probed[trial.probe_linked, trial.probe_said] += 1
             return
         numbers = (getattr(trial, name) for name in AVERAGED)
         row = array("d", (math.nan if number is None else number for number in numbers))
@@ -8294,7 +8567,7 @@ class _Tally:
         columns = [list(self.by_maze(name).values()) for name in AVERAGED]
         intervals = bootstrap_intervals(columns) if len(self.mazes) >= FEWEST_PAIRS else []
         return {
-            "n": self.outcomes.total() - self.outcomes[ERROR],
+            "n": self.outcomes.total() - self.outcomes[ERROR] - self.probed.total(),
             "n_mazes": len(self.mazes),
             **{f"n_{name}": self.outcomes[name] for name in counted},
             "unreadable_rate": mean(self.unreadable),
@@ -8305,6 +8578,7 @@ class _Tally:
                 if interval
             },
             "ignore_rate": mean(self.ignored),
+            "probe": probe_scores(self.probed),
             "tokens_per_move": mean(tokens for tokens, _ in self.per_move),
             "cost_per_move": mean(cost for _, cost in self.per_move),
             "failure_modes": {mode: n for mode in FAILURE_MODES if (n := self.failures[mode])},
@@ -8348,6 +8622,41 @@ class _Tally:
             **calibration_scores(self.stated),
             "ece_bins": calibration_bins(self.stated),
         }
+
+
+Probed = tuple[bool, bool | None]  # whether a page links to another, and what a model says
+
+
+def probe_scores(answers: Mapping[Probed, int]) -> dict[str, Any] | None:
+    """What a model knows of the links of a graph: precision, recall and F1 (0..1) of its "yes",
+    with the 95 % interval of F1 over RESAMPLES draws of the questions; None without a question. An
+    answer that says neither yes nor no counts as no."""
+    asked = sum(answers.values())
+    if not asked:
+        return None
+    true, false, missed = (
+        sum(n for (linked, said), n in answers.items() if (linked, bool(said)) == kind)
+        for kind in ((True, True), (False, True), (True, False))
+    )
+    numpy = load_numpy()
+    interval = None
+    if numpy:
+        shares = [n / asked for n in (true, false, missed, asked - true - false - missed)]
+        drawn = numpy.random.default_rng(0).multinomial(asked, shares, RESAMPLES)
+        found = 2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2]
+        f1 = 2 * drawn[:, 0] / numpy.maximum(found, 1)
+        interval = [float(x) for x in numpy.quantile(f1, [0.025, 0.975])]
+    return {
+        "n": asked,
+        "n_unreadable": sum(n for (_, said), n in answers.items() if said is None),
+        "true_yes": true,
+        "false_yes": false,
+        "missed": missed,
+        "precision": _share(true, true + false),
+        "recall": _share(true, true + missed),
+        "f1": _share(2 * true, 2 * true + false + missed),
+        "f1_ci": interval,
+    }
 
 
 def maze_key(trial: BenchmarkResult) -> MazeKey:
@@ -9306,6 +9615,10 @@ class Console:
         if r.outcome == ERROR:
             why = (r.error or "").removeprefix(f"{name}: ")
             return [self.say("trial_error", which=which, error=why)]
+        if r.probe_linked is not None:
+            right = "✓" if r.probe_said == r.probe_linked else "✗"
+            said = {True: "yes", False: "no", None: self.words[UNREADABLE]}[r.probe_said]
+            return [f"  {right} {which} {said} | {_number(r.latency_s, 1)}s"]
         mark = "✓" if r.sr else "✗"
         mei = r.mei or 0.0
         line = (
@@ -9345,6 +9658,8 @@ class Console:
         lures = [row["pooled"] for row in rows if row["trap_capture_rate"] is not None]
         if lures and all(pooled["lure_effect"] is None for pooled in lures):
             self.line(f"  {self.words['no_lure']}")
+        if any(row["probe"] for row in rows):
+            self.table(self.words["probe_title"], *self._probe(rows), 1)
         for name in ("games", "walks", "plants"):
             columns, lines = self._extra(name, shown)
             if lines:
@@ -9400,6 +9715,18 @@ class Console:
                 line += self._by_move(row)
             lines.append(line)
         return self.words[f"{name}_columns"].split("|"), lines
+
+    def _probe(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+        """What the models know of the links, beside how often they find the way."""
+        lines = []
+        for row in rows:
+            if probe := row["probe"]:
+                numbers = [_number(probe[name], 2) for name in ("precision", "recall")]
+                f1 = with_interval(probe["f1"], probe["f1_ci"])
+                gap = None if None in (row["sr"], probe["f1"]) else probe["f1"] - row["sr"]
+                found = [_number(row["sr"], 2), _number(gap, 2)]
+                lines.append([model_name(row), str(probe["n"]), *numbers, f1, *found])
+        return self.words["probe_columns"].split("|"), lines
 
     def _by_move(self, row: Mapping[str, Any]) -> list[str]:
         """Where the legal moves led, as shares, and what a move took."""
@@ -10207,6 +10534,7 @@ def _add_world_options(group: Any) -> None:
     add("--games", type=_whole(1, MOST_SEEDS), metavar="N", help=_HELP["games"])
     add("--max-links", type=_whole(1), metavar="N", help=_HELP["max_links"])
     add("--graph", metavar="PATH", help=_HELP["graph"])
+    add("--probe", choices=PROBES, help=_HELP["probe"])
 
 
 def _add_prompt_options(group: Any) -> None:
@@ -10573,6 +10901,7 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
         "world": options.world,
         "difficulty": options.difficulty,
         "max_links": options.max_links,
+        "probe": options.probe,
         "graph": str(Path(options.graph).resolve()) if options.graph else None,
     }
     if options.world == "wiki":
@@ -10583,7 +10912,7 @@ def _make_config(options: argparse.Namespace, maze: Mapping[str, Any]) -> MazeCo
 def _check_world(options: argparse.Namespace, config: MazeConfig) -> None:
     """Whether the options of mazes and of walks over pages go together."""
     of_mazes = ("size", "seeds", "algorithm", "mirage")
-    of_walks = ("difficulty", "games", "max_links", "graph")
+    of_walks = ("difficulty", "games", "max_links", "graph", "probe")
     wiki = config.world == "wiki"
     for name in of_mazes if wiki else of_walks:
         if getattr(options, name) is not None:
@@ -10591,6 +10920,8 @@ def _check_world(options: argparse.Namespace, config: MazeConfig) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with --world {other}")
     if wiki and (config.protocol, config.view) != ("step", "local"):
         raise UsageError("--world wiki goes with --protocol step and --view local")
+    if config.probe != "none" and (config.ariadne_mode != "A" or config.plant != "none"):
+        raise UsageError("--probe goes with --group A and without --plant")
 
 
 def _check_protocol(
@@ -10631,7 +10962,9 @@ def _make_walks(options: argparse.Namespace, config: MazeConfig) -> WikiGames:
     pairs = sample_games(graph, *DIFFICULTIES[config.difficulty], count, options.seed or 0)
     if not pairs:
         raise UsageError(f"{graph.name} has no walk of the difficulty {config.difficulty}")
-    return WikiGames(graph, pairs, config.max_links, config.step_budget or WIKI_MOVES)
+    probed = sample_links(graph, PROBED_PAIRS, options.seed or 0) if config.probe == "links" else []
+    budget = config.step_budget or WIKI_MOVES
+    return WikiGames(graph, pairs, config.max_links, budget, probed)
 
 
 def make_provider(spec: ModelSpec, plan: Plan) -> LLMProvider:
@@ -10731,15 +11064,14 @@ def _exposes_keys(path: Path) -> bool:
 def _show(plan: Plan, console: Console) -> int:
     """Print each maze and the exact prompt."""
     for k in range(len(plan.mazes)):
-        world: TextWorld = plan.mazes[k]
-        form = plan.config.forms[-1]
-        builder = PromptBuilder(world, plan.config, form)
-        prompt = builder.build()
-        messages = prompt.messages
-        if plan.config.protocol == "step":
-            messages = Game(world, plan.config, "A", prompt, builder.plant).messages()
-        drawing, facts = world.drawing(plan.config.hints), world.describe("off")
-        title = _WORLD_WORDS[console.lang][world.kind]["title"].format(**facts)
+        world: Problem = plan.mazes[k]
+        prompt, plant = opening(world, plan.config, plan.config.forms[-1])
+        messages, drawing = prompt.messages, ""
+        if not isinstance(world, LinkQuestion):
+            drawing = world.drawing(plan.config.hints)
+            if plan.config.protocol == "step":
+                messages = Game(world, plan.config, "A", prompt, plant).messages()
+        title = _WORLD_WORDS[console.lang][world.kind]["title"].format(**world.describe("off"))
         for text in (
             title,
             drawing,
@@ -10786,19 +11118,16 @@ MOST_SAMPLED = 100  # mazes whose prompts are measured for an estimate
 
 def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Print what a run would send: trials, tokens and cost of each model."""
-    sampled = [plan.mazes[k] for k in range(min(len(plan.mazes), MOST_SAMPLED))]
-    form, game = plan.config.forms[-1], plan.config.protocol == "step"
-    prompts = [PromptBuilder(world, plan.config, form).build() for world in sampled]
-    sizes = [prompt.tokens() for prompt in prompts]
-    turns = 1
-    if game:
-        turns = game_budget(sampled[0], plan.config)
-        sizes = [_game_tokens(*made, plan.config) for made in zip(sampled, prompts, strict=True)]
+    count, game = len(plan.mazes), plan.config.protocol == "step"
+    step = max(1, count / MOST_SAMPLED)
+    sampled = [plan.mazes[int(k * step)] for k in range(min(count, MOST_SAMPLED))]
+    sizes, turns = zip(*(_size_of(world, plan.config) for world in sampled), strict=True)
     trials, groups = plan.trials, plan.config.groups
     lines = []
     for spec in plan.specs:
         provider = make_provider(spec, plan)
-        most = trials * turns * (spec.max_tokens or plan.config.max_tokens)
+        longest = spec.max_tokens or plan.config.max_tokens
+        most = round(trials * sum(turns) / len(turns)) * longest
         read = round(trials * sum(sizes) / len(sizes))
         if spec.provider in CALLS_NOBODY:
             read = most = 0
@@ -10822,6 +11151,14 @@ def _dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
 
 
 ANSWER_TOKENS = 40  # of a move, about
+
+
+def _size_of(world: Problem, config: MazeConfig) -> tuple[int, int]:
+    """(about how many tokens of input a trial takes, how many answers at most), without hints."""
+    prompt, _ = opening(world, config, config.forms[-1])
+    if isinstance(world, LinkQuestion) or config.protocol == "plan":
+        return prompt.tokens(), 1
+    return _game_tokens(world, prompt, config), game_budget(world, config)
 
 
 def _game_tokens(world: TextWorld, prompt: Prompt, config: MazeConfig) -> int:
@@ -11473,7 +11810,10 @@ def _results_of(path: Path, entries: Sequence[Any], where: str) -> list[Benchmar
 
 def read_people(path: Path) -> list[BenchmarkResult]:
     """The results of people in a file: a list of BenchmarkResult objects, trials or means of a
-    group, or a result file. Raises UsageError, which names what is wrong."""
+    group, a result file, or finished walks of Wikispeedia (see `read_walks`). Raises UsageError,
+    which names what is wrong."""
+    if path.suffix != ".json" and (path.parent / "articles.tsv").exists():
+        return read_walks(path)
     document = _parse_json(path, _read_bytes(path))
     entries = document if isinstance(document, list) else _dig(document, "results")
     if not isinstance(entries, list) or not entries:
@@ -12352,6 +12692,19 @@ _GAMES: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+_QUESTION = {
+    "ko": {
+        "intro": "당신은 세상에 대해 아는 것만으로 답합니다.",
+        "asked": "{source} 페이지에 {target} 페이지로 가는 링크가 있습니까?",
+        "form": "다음 형식의 한 줄로 답하십시오.\nANSWER: [yes 또는 no]",
+    },
+    "en": {
+        "intro": "Answer from what you know of the world.",
+        "asked": "Does the page {source} link to the page {target}?",
+        "form": "Answer with one line in this form:\nANSWER: [yes or no]",
+    },
+}
+
 _HINTS = {
     "ko": {
         "loop": (
@@ -12438,6 +12791,7 @@ _WORLD_WORDS = {
             "more": "모두 {count}개의 길 가운데 첫 번째",
             "which": "{source} → {target}",
         },
+        "links": {"title": "{source} → {target} 링크?", "which": "{source} → {target} 링크?"},
     },
     "en": {
         "maze": {
@@ -12456,6 +12810,7 @@ _WORLD_WORDS = {
             "more": "the first of {count} walks",
             "which": "{source} → {target}",
         },
+        "links": {"title": "{source} links to {target}?", "which": "{source} links to {target}?"},
     },
 }
 
@@ -12473,6 +12828,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze 종합 비교",
         "table_columns": "순위|모델|SR|MEI★|CE|BRS|환각|Score [95 % CI]|n|오류",
         "measures_title": "모델은 자기 오류를 아는가",
+        "probe_title": "모델이 아는 링크",
+        "probe_columns": "모델|질문|정밀도|재현율|F1 [95 % CI]|성공|계획 격차",
         "walks_title": "목표까지의 길",
         "walks_columns": "모델|남는 걸음|되돌림|허브|가까이|그대로|멀리|토큰/걸음|USD/걸음",
         "games_title": "한 걸음씩",
@@ -12607,6 +12964,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "table_title": "HalluMaze comparison",
         "table_columns": "rank|model|SR|MEI★|CE|BRS|hall.|Score [95 % CI]|n|errors",
         "measures_title": "What the models know of their errors",
+        "probe_title": "What the models know of the links",
+        "probe_columns": "model|questions|prec.|recall|F1 [95 % CI]|success|planning gap",
         "walks_title": "On the way to the goal",
         "walks_columns": "model|extra|replanned|hubs|closer|same|farther|tokens/move|USD/move",
         "games_title": "In games",
@@ -12803,6 +13162,7 @@ _HELP = {
     "games": "how many walks, drawn with --seed (default 0): 200 easy, 150 medium, 100 hard",
     "max_links": "links of a page that are shown, those nearest to the target (default 50)",
     "graph": "a graph of pages (default: an atlas of land borders)",
+    "probe": "links: also 1,000 questions whether one page links to another (default none)",
     "graph_command": "Read a graph of pages (Wikispeedia, SNAP, adjacency list, SQLite, MediaWiki "
     "dumps) once, and write it as a folder that --graph opens at once.",
     "graph_source": "the file or folder to read",

@@ -5,6 +5,7 @@
     python tests/bench.py --overhead    a run over the network beside a bare loop over the same SDK
     python tests/bench.py --games       64 games at once, in the process and over the network
     python tests/bench.py --statistics  how far intervals and tests can be trusted, and their time
+    python tests/bench.py --wiki        a graph of 549,232 pages, and a dump of 25 million links
 
 Each figure is the best of several rounds, and the calibration loop runs between them, so that
 figures of different machines, or of one machine at different hours, compare by the last column:
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -295,6 +297,78 @@ def statistics() -> None:
     )
 
 
+PAGES, LINKS = 549_232, 25_000_000  # of the graph that LLM-WikiRace was measured on, about
+
+_WALK = """
+import sys, time, resource, hallumaze, numpy
+from pathlib import Path
+begun = time.perf_counter()
+graph = hallumaze.open_graph(Path(sys.argv[1]))
+opened = time.perf_counter()
+walk = hallumaze.WikiWorld(graph, 7, len(graph) // 2)
+walk.neighbours(walk.start)
+first = time.perf_counter()
+here, steps = walk.start, 0
+while steps < 20:
+    links = walk.neighbours(here)
+    here, steps = links[steps % len(links)], steps + 1
+walked = time.perf_counter()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"open {opened - begun:.3f} s, first step {first - opened:.2f} s, later steps"
+      f" {(walked - first) / steps * 1000:.2f} ms, {peak:,.0f} MB at most, {walk.size} moves away")
+"""
+
+
+def wiki() -> None:
+    """Build a power-law graph from a dump and walk over it; each in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "dump"
+        dump.mkdir()
+        write_dump(dump)
+        program = [sys.executable, str(ROOT / "hallumaze.py"), "graph", str(dump)]
+        begun = time.perf_counter()
+        subprocess.run([*program, "-o", f"{folder}/graph"], check=True, stderr=subprocess.DEVNULL)
+        took = time.perf_counter() - begun
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        print(f"built from a dump of {LINKS:,} rows in {took:.0f} s, {peak:,.0f} MB at most")
+        for _ in range(3):
+            walk = [sys.executable, "-c", _WALK, f"{folder}/graph"]
+            subprocess.run(walk, check=True, cwd=ROOT)
+
+
+def write_dump(folder: Path) -> None:
+    """A dump in the new schema: a ring, so that all reach all, and links to few pages mostly."""
+    import numpy as np
+
+    head = {
+        "page": ("page_id", "page_namespace", "page_title", "page_is_redirect"),
+        "linktarget": ("lt_id", "lt_namespace", "lt_title"),
+        "pagelinks": ("pl_from", "pl_from_namespace", "pl_target_id"),
+    }
+    rand = np.random.default_rng(1)
+    for table, columns in head.items():
+        with (folder / f"{table}.sql").open("w") as file:
+            file.write(f"CREATE TABLE `{table}` (\n")
+            file.writelines(f"  `{column}` int,\n" for column in columns)
+            file.write(");\n")
+            rows = LINKS if table == "pagelinks" else PAGES
+            for begin in range(0, rows, 20_000):
+                numbers = range(begin, min(rows, begin + 20_000))
+                if table == "page":
+                    made = (f"({k},0,'Page_{k}',0)" for k in numbers)
+                elif table == "linktarget":
+                    made = (f"({k},0,'Page_{k}')" for k in numbers)
+                else:
+                    ends = (PAGES * rand.random(len(numbers)) ** 3).astype(int).tolist()
+                    begins = rand.integers(0, PAGES, len(numbers)).tolist()
+                    pairs = zip(numbers, begins, ends, strict=True)
+                    made = (
+                        f"({k},0,{(k + 1) % PAGES})" if k < PAGES else f"({a},0,{b})"
+                        for k, a, b in pairs
+                    )
+                file.write(f"INSERT INTO `{table}` VALUES {','.join(made)};\n")
+
+
 def main() -> None:
     """The figures that the arguments ask for."""
     if "--statistics" in sys.argv:
@@ -303,6 +377,8 @@ def main() -> None:
         return replay()
     if "--games" in sys.argv:
         return games()
+    if "--wiki" in sys.argv:
+        return wiki()
     if "--overhead" in sys.argv:
         return overhead()
     return parts()
