@@ -4056,7 +4056,7 @@ class ResponseParser:
             move, _, rest = _NAMED_MOVE.sub("", written[k]).partition("|")
             stated = _read_confidence(f"|{_plain(rest)}")
             move = move.strip(_AROUND_NAMES)[:200]
-            claims = (Claim(k, direction=move, confidence=_percent(stated)),)
+            claims = (Claim(k, direction=move, confidence=_percent_alone(stated)),)
         places = list(dict.fromkeys(names)) if _MARKED.search("\n".join(lines)) else []
         for head in heads:
             lines[head] = f"step 1: n |{lines[head].partition('|')[2]}"
@@ -4083,7 +4083,7 @@ class ResponseParser:
             for word in [found[1]]
         }
         stated = _read_confidence(marked[0]) if marked else None
-        return (said.pop() if len(said) == 1 else None), _percent(stated), cut
+        return (said.pop() if len(said) == 1 else None), _percent_alone(stated), cut
 
 
 _ANSWER = re.compile(r"[\W_]*(?:final )?(?:answer|답) ?[:=] ?")
@@ -4392,6 +4392,11 @@ def _percent(stated: _Stated | None, scale: float | None = None) -> float | None
         return None
     value = stated[0] if stated[1] or scale is None else stated[0] * scale
     return value if 0 <= value <= 100 else None
+
+
+def _percent_alone(stated: _Stated | None) -> float | None:
+    """The same of the only one of an answer: without a % it is a fraction when it is at most 1."""
+    return _percent(stated, 100.0 if stated and stated[0] <= 1 else 1.0)
 
 
 def _row_values(line: str) -> list[str]:
