@@ -11,6 +11,7 @@
     python hallumaze.py --size 7 --seed 42                  every provider whose key is set
     python hallumaze.py --model openai/gpt-4o --seeds 1-60  one model, sixty mazes
     python hallumaze.py --size 7 --seed 42 --show           the maze and the exact prompt, no call
+    python hallumaze.py --world wiki                        walks over the links of pages instead
 
 A model gets a text maze with exactly one way out and seductive hints on the wrong branches. It
 writes down its walk; every claim in that walk is checked against the maze. DOCUMENTATION.md says
@@ -24,7 +25,7 @@ only those above it:
      5 reading        10 output
 
 Glossary: N is the size of a maze; r, c are row and column, from 0; a cell is (r, c); a direction
-is one of N E S W. A claim is what an answer says, a verdict what the maze says about it, a walk
+is one of N E S W; a page is known by its title, a move to it too. A claim is what an answer says, a verdict what the maze says about it, a walk
 the verdicts in order. A trial is one model on one maze under one condition, once.
 """
 
@@ -9613,7 +9614,7 @@ class Console:
         """The line of a trial, and those under it."""
         name = f"{r.provider}/{r.model}"
         facts = {"seed": r.maze_seed, "source": r.source, "target": r.target}
-        which = f"{name} {_WORLD_WORDS[self.lang][r.world]['which'].format(**facts)}"
+        which = printable(f"{name} {_WORLD_WORDS[self.lang][r.world]['which'].format(**facts)}")
         if r.run > 1:
             which += self.say("which_run", run=r.run)
         which += _condition_mark(r.ariadne_group, r.plant_as)
