@@ -25,8 +25,9 @@ only those above it:
      5 reading        10 output
 
 Glossary: N is the size of a maze; r, c are row and column, from 0; a cell is (r, c); a direction
-is one of N E S W; a page is known by its title, a move to it too. A claim is what an answer says, a verdict what the maze says about it, a walk
-the verdicts in order. A trial is one model on one maze under one condition, once.
+is one of N E S W; a page is known by its title, and so is a move to it. A claim is what an answer
+says, a verdict what the world says about it, a walk the verdicts in order. A trial is one model in
+one world under one condition, once.
 """
 
 from __future__ import annotations
