@@ -1129,6 +1129,7 @@ def is_dead_end(world: World, place: Place) -> bool:
 WIKI_MOVES, WIKI_HINT_MOVE = 30, 10  # of a game
 UNREACHED = 255  # a distance that no walk has
 _AT_ONCE = 1 << 22  # links that a search looks at together, which bounds its memory
+_KEPT = 1 << 27  # bytes of distances
 
 
 class Adjacency(NamedTuple):
@@ -1248,13 +1249,13 @@ class Graph:
 
     def distances(self, target: int) -> Any:
         """The moves to the target from every page, as an array of uint8 (UNREACHED: more than
-        254). Those of the last 16 targets are kept."""
+        254). Those of the last targets are kept, up to _KEPT bytes of them."""
         with self._lock:
             found = self._distances.pop(target, None)
             if found is None:
                 found = self._search(target)
             self._distances[target] = found
-            if len(self._distances) > 16:
+            if len(self._distances) * len(self) > _KEPT:
                 del self._distances[next(iter(self._distances))]
             return found
 
@@ -1653,10 +1654,18 @@ class WikiGames(Sequence[Any]):
 
 
 def sample_games(
-    graph: Graph, least: int, most: int, count: int, seed: int
+    graph: Graph,
+    least: int,
+    most: int,
+    count: int,
+    seed: int,
+    on_target: Callable[[int], None] = lambda found: None,
 ) -> list[tuple[int, int]]:
     """`count` pairs (source, target) whose shortest distance is least..most, fewer if the graph has
-    not so many: the targets in seeded order, a source for each, and then a second one."""
+    not so many: the targets in seeded order, a source for each, and then a second one.
+
+    on_target: told, before each search, how many are found.
+    """
     import numpy as np
 
     rand = random.Random(f"hallumaze games {least} {most} {seed}").random
@@ -1667,6 +1676,7 @@ def sample_games(
         for target in targets:
             if len(pairs) == count:
                 return pairs
+            on_target(len(pairs))
             moves = graph.distances(target)
             far = np.flatnonzero((moves >= least) & (moves <= most))
             far = far[~np.isin(far, taken.get(target, []))]
@@ -10963,10 +10973,24 @@ def _make_mazes(options: argparse.Namespace, config: MazeConfig) -> tuple[Mazes,
     return Mazes(config.size, seeds, config.algorithm), runs
 
 
+TELL_EVERY_S = 10.0
+
+
 def _make_walks(options: argparse.Namespace, config: MazeConfig) -> WikiGames:
     """The walks of a run; UsageError when the graph has none of that difficulty."""
+    _need_scipy("--world wiki")
     graph, count = load_graph(config.graph), options.games or GAMES[config.difficulty]
-    pairs = sample_games(graph, *DIFFICULTIES[config.difficulty], count, options.seed or 0)
+    last = time.monotonic()
+
+    def tell(found: int) -> None:
+        """A large graph has many targets to look at: say that it goes on."""
+        nonlocal last
+        if time.monotonic() - last > TELL_EVERY_S:
+            put_line(f"choosing walks: {found} of {count} found", sys.stderr)
+            last = time.monotonic()
+
+    least, most = DIFFICULTIES[config.difficulty]
+    pairs = sample_games(graph, least, most, count, options.seed or 0, tell)
     if not pairs:
         raise UsageError(f"{graph.name} has no walk of the difficulty {config.difficulty}")
     probed = sample_links(graph, PROBED_PAIRS, options.seed or 0) if config.probe == "links" else []

@@ -12,7 +12,14 @@ from servers import Server, solution
 
 # Whose commands are measured for coverage, too: together they go through all of the program, and
 # measuring every command of every test would take half as long again.
-MEASURED = ("test_command", "test_games", "test_history", "test_terminal")
+MEASURED = (
+    "test_command",
+    "test_games",
+    "test_graphs",
+    "test_history",
+    "test_terminal",
+    "test_wiki",
+)
 
 
 def pytest_xdist_auto_num_workers() -> int:
