@@ -1158,6 +1158,21 @@ class Adjacency(NamedTuple):
             yield self.indices[np.repeat(starts - before, counts) + np.arange(counts.sum())]
             begin, done = end, int(ends[end - 1])
 
+    def joined(self, bits: Any) -> Any:
+        """For each page the bits of all pages that it is joined to, of which it has one at least;
+        some pages at a time."""
+        import numpy as np
+
+        parts, begin, pages = [], 0, len(self.indptr) - 1
+        while begin < pages:
+            done = int(self.indptr[begin])
+            end = int(np.searchsorted(self.indptr, done + _AT_ONCE, "right")) - 1
+            end = min(max(begin + 1, end), pages)
+            some = bits[self.indices[done : self.indptr[end]]]
+            parts.append(np.bitwise_or.reduceat(some, self.indptr[begin:end] - done))
+            begin = end
+        return np.concatenate(parts)
+
 
 class Texts(NamedTuple):
     """Many texts as one array of UTF-8 bytes: text k is blob[offsets[k] : offsets[k + 1]]."""
@@ -1666,26 +1681,45 @@ def sample_games(
 
     on_target: told, before each search, how many are found.
     """
-    import numpy as np
 
     rand = random.Random(f"hallumaze games {least} {most} {seed}").random
     targets = _sample_order(len(graph), rand)
-    taken: dict[int, list[int]] = {}
     pairs: list[tuple[int, int]] = []
+    taken: dict[int, int] = {}
     for _ in range(2):
-        for target in targets:
+        for target in _targets_within(graph, targets, least, most, lambda: on_target(len(pairs))):
             if len(pairs) == count:
                 return pairs
-            on_target(len(pairs))
             moves = graph.distances(target)
-            far = np.flatnonzero((moves >= least) & (moves <= most))
-            far = far[~np.isin(far, taken.get(target, []))]
+            far = ((moves >= least) & (moves <= most)).nonzero()[0]
+            far = far[far != taken.get(target, -1)]
             if len(far):
-                source = int(far[int(rand() * len(far))])
-                taken.setdefault(target, []).append(source)
-                pairs.append((source, target))
+                taken[target] = int(far[int(rand() * len(far))])
+                pairs.append((taken[target], target))
         targets = [target for target in targets if target in taken]
     return pairs
+
+
+def _targets_within(
+    graph: Graph, targets: Sequence[int], least: int, most: int, on_search: Callable[[], None]
+) -> Iterator[int]:
+    """The targets that some page is least..most moves away from, 64 at a time: each page has a bit
+    for each target that is within reach, which one move takes over from all pages that it links to.
+    """
+    import numpy as np
+
+    for begin in range(0, len(targets), 64):
+        on_search()
+        some = targets[begin : begin + 64]
+        near = np.zeros(len(graph), np.uint64)
+        near[some] = np.uint64(1) << np.arange(len(some), dtype=np.uint64)
+        there = np.uint64(0)
+        for level in range(1, most + 1):
+            nearer = near | graph.ahead.joined(near)
+            if level >= least:
+                there |= np.bitwise_or.reduce(nearer & ~near)
+            near = nearer
+        yield from (target for k, target in enumerate(some) if int(there) >> k & 1)
 
 
 def sample_links(graph: Graph, count: int, seed: int) -> list[tuple[int, int]]:
@@ -7854,6 +7888,7 @@ def file_lines(path: Path, read: Callable[[int], None] = lambda bytes_: None) ->
                 yield line
                 if (done := packed.tell()) - told > 1 << 20:
                     read(told := done)
+            read(packed.tell())
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path}: cannot be read: {one_line(str(error))}") from None
 
