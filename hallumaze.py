@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import errno
 import gc
 import getpass
 import glob
@@ -3902,7 +3903,7 @@ _USUAL_STEP = re.compile(
 _SEVERAL_WAYS = re.compile(
     rf" ?(?:{_CELL})? ?[→:]? ?\[? ?([nesw])(?: ?[↑→↓←,/]| ) ?(?!\3)[nesw] ?[↑→↓←\],/]"
 )
-_LISTED_FIRST = re.compile(r" ?([(\[][^()\[\]]{1,24}[)\]]) ?\[[^\[\]]{1,40}\] ?→")
+_LISTED_FIRST = re.compile(r" ?([(\[][^()\[\]]{1,24}[)\]]) ?:? ?\[[^\[\]]{1,40}\] ?→")
 _MOVE_TOKEN = re.compile(
     rf"{_CELL}|([↑→↓←])|(n/a|back to|[^\W\d_]+(?:-[^\W\d_]+)*)"
     r"|([(\[] ?(?:r ?, ?c|n-1 ?, ?n-1) ?[)\]])|(\[)"
@@ -3939,12 +3940,13 @@ _ARRIVALS = frozenset(
 # A confidence with its label, alone in a field, or in brackets behind the move.
 _CONFIDENCE = re.compile(
     r"(?:확신도|확신|신뢰도|자신감|confidence(?: level)?|conf(?!\d)\.?)(?:는|은)?"
-    rf" ?[:=(]? ?[~≈약]? ?({_NUMBER}) ?(%|/ ?100?\b)?"
+    rf"\"? ?[:=(]? ?[\[~≈약>]? ?({_NUMBER}) ?(%|/ ?100?\b)?"
 )
 _CONFIDENCE_FIELD = re.compile(
     rf" ?[(\[]? ?[~≈]? ?({_NUMBER}) ?(%|/ ?100?\b)? ?[)\]]? ?(?:\([^()]{{0,80}}\))? ?$"
 )
 _CONFIDENCE_ASIDE = re.compile(rf"[,;(\[] ?({_NUMBER}) ?(%)")
+_CONFIDENCE_ALONE = re.compile(rf"(?:step 1: [^|]{{1,40}} )?[(\[]?({_NUMBER}) ?(%)[)\]]? ?$")
 # The final block, and what stands on the lines below a STEP or in a table.
 _ROW_NUMBER = re.compile(r"(?:step|단계|스텝)? ?#?(\d{1,9})[.:]?")
 _BODY_LINES, _MOVE_TOKENS, _CONFIDENCE_WITHIN, _SIGNALS_PER_LINE = 6, 40, 2000, 20
@@ -4064,7 +4066,8 @@ class ResponseParser:
         """The one move of an answer in a game, and the signals around it; never raises.
 
         The first readable MOVE counts, since what is written after it the world has not answered
-        yet. Without one a STEP, or a line that is all there is, is read like one.
+        yet, but one that says no more than a move comes before a sentence. Without one a STEP, or a
+        line that is all there is, is read like one.
         """
         answer, reasoning, cut = _strip_reasoning(text)
         lines = _plain(answer).split("\n")
@@ -4076,9 +4079,13 @@ class ResponseParser:
             lines[k] = f"step 1: {_MOVE_HEAD.sub('', lines[k])}"
         reader = _Reader("\n".join(lines))
         steps, signals = reader.steps_and_signals()
-        moves = [step for step in steps if step.line in heads] if heads else steps
+        moves = [step for step in steps if step.line in heads] if heads else list(steps)
+        bare = [move for move in moves if _is_plain_move(lines[move.line])]
+        chosen = (bare or moves)[:1]
+        if chosen and chosen[0].confidence is None:
+            chosen = [chosen[0]._replace(confidence=_stated_anywhere(lines))]
         return Answer(
-            steps=tuple(moves[:1]),
+            steps=tuple(chosen),
             signals=signals,
             malformed_lines=reader.malformed,
             text=answer,
@@ -4135,6 +4142,26 @@ class ResponseParser:
 _ANSWER = re.compile(r"[\W_]*(?:final )?(?:answer|답) ?[:=] ?")
 _YES_NO = re.compile(r"[\W_]*(yes|no|예|네|아니오|아니요|있|없)")
 _YES = ("yes", "예", "네", "있")
+
+
+def _is_plain_move(line: str) -> bool:
+    """Whether a line "step 1: …" holds a move and, before its reason, nothing else."""
+    field = _ASIDE.sub("", line.removeprefix("step 1: ").partition("|")[0]).strip(" .")
+    parts = [part for part in field.split("→") if part.strip()]
+    return bool(parts) and all(map(_is_move_field, parts))
+
+
+_ASIDE = re.compile(r"[ ,;(\[]*(?:confidence|확신도)?[ :=]*[\d.]{1,8} ?%[)\]]?$")
+
+
+def _stated_anywhere(lines: Iterable[str]) -> float | None:
+    """The confidence of an answer with none beside its move: labelled, or alone in a line."""
+    for line in lines:
+        if len(line) < 200:
+            match = _CONFIDENCE.search(line) or _CONFIDENCE_ALONE.match(line)
+            if match:
+                return _percent_alone(_stated(match))
+    return None
 
 
 def _with_cells(text: str, places: Sequence[str]) -> str:
@@ -4644,7 +4671,8 @@ def _read_admission(index: int, line: str) -> list[Signal]:
     """The cells on a line that says that something was wrong; of a STEP only its reason speaks."""
     if ("step" in line or "단계" in line or "스텝" in line) and _STEP_HEAD.match(line):
         fields = line.split("|", 2)  # the move, its confidence if there is one, the reason
-        line = fields[-1] if len(fields) > 1 else ""
+        moves = _read_move(_STEP_HEAD.sub("", fields[0], count=1))[0] == _MOVE
+        line = fields[-1] if len(fields) > 1 else "" if moves else line
     cells = _PATH_CELL.findall(line)[:_SIGNALS_PER_LINE]
     if not cells or _FINAL_BLOCK.search(line):
         return []
@@ -4877,6 +4905,7 @@ class _Walker:
                 self.take(claim)
             if self.open_error:
                 self.open_error = self.open_error._replace(step=0)
+            self.made.clear()
             self._begin()
         return self
 
@@ -5693,7 +5722,11 @@ class PlantOutcome(NamedTuple):
 
 
 def plant_outcome(
-    walk: Walk, signals: Iterable[Signal], plant: Plant, world: World
+    walk: Walk,
+    signals: Iterable[Signal],
+    plant: Plant,
+    world: World,
+    path: Sequence[Place] = (),
 ) -> PlantOutcome:
     """Whether a walk says what was wrong with its beginning, silently repairs it, or carries on.
 
@@ -5701,9 +5734,10 @@ def plant_outcome(
     of a loop, a branch also by a true one of a dead end in it before the walk has left it, each
     also by a word of error or another signal. steps: those before the declaration, or up to and
     with the one that repairs: a wall, a step that goes another way; a branch, one that is back on
-    the solution path; a loop, one that was not made before.
+    the solution path; a loop, one that was not made before. Where an answer has no steps its path
+    tells: it repairs, after 0 steps, what it does not do again.
     """
-    repaired = _repairs(walk, plant, world)
+    repaired = _repairs(walk, plant, world) if walk.written else _avoids(path, plant)
     inside = {plant.stood, plant.aimed}
     if plant.kind == "branch":
         until = len(walk.places) if repaired is None else repaired - 1
@@ -5715,8 +5749,9 @@ def plant_outcome(
         for declared in _declarations(walk, signals)
         if declared.places & inside and _speaks_of(declared, plant, world)
     ]
-    if said and walk.written:
-        return PlantOutcome(RESPONSES[0], bisect_left(starts, said[0]), tuple(said))
+    if said:
+        steps = bisect_left(starts, said[0]) if walk.written else 0
+        return PlantOutcome(RESPONSES[0], steps, tuple(said))
     return PlantOutcome(RESPONSES[2 if repaired is None else 1], repaired)
 
 
@@ -5742,11 +5777,19 @@ def _repairs(walk: Walk, plant: Plant, world: World) -> int | None:
     return next((k for k, move in walk.moves.items() if move not in made), None)
 
 
+def _avoids(path: Sequence[Place], plant: Plant) -> int | None:
+    """0 when a path from the start does not make the wrong move, or not twice; else None."""
+    moves = list(pairwise(path))
+    wrong = (plant.stood, plant.aimed)
+    again = moves.count(wrong) >= (2 if plant.kind == "loop" else 1)
+    return 0 if moves and not again else None
+
+
 def plant_scores(
     answer: Answer, walk: Walk, plant: Plant, world: World
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
     """(the fields of a result that tell of a planted error, the lines that speak of it)."""
-    found = plant_outcome(walk, answer.signals, plant, world)
+    found = plant_outcome(walk, answer.signals, plant, world, answer.final_path)
     steps = [{"cell": s.cell, "direction": s.direction} for s in plant.steps]
     return {
         "plant": {"kind": plant.kind, "steps": steps, "wrong": plant.wrong},
@@ -6477,6 +6520,8 @@ def score_game(game: Game, hints: Sequence[Mirage] = ()) -> dict[str, Any]:
         scored["nudge_needed"] = any(k <= first for k in game.seen)
     if speeds:
         speed = math.fsum(speeds) / len(speeds)
+        words = _GAMES[world.kind][game.config.lang]["hints"]
+        scored["hint"] = "\n".join(words[why] for _, why in game.hints)
         scored |= {"nudge_sent": True, "nudge_responded": speed > 0, "nrs": _rounded(speed)}
     given = [
         {"after": k, "kind": why, "nrs": _rounded(speed)}
@@ -7778,7 +7823,7 @@ def rescore_document(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[
         rows = aggregate(
             [BenchmarkResult(**{k: v for k, v in t.items() if k in names}) for t in trials]
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise NotWiredError(
             f"is no result file of this program ({one_line(repr(error))})"
         ) from None
@@ -9005,18 +9050,16 @@ CONDITIONS = (
     "view",
     "memory",
     "step_budget",
+    "hint_at",
+    "most_hints",
     "plant",
     "world",
     "difficulty",
     "max_links",
 )
 # What files say that were written before there were games.
-GAME_DEFAULTS = {
-    f.name: f.default
-    for f in fields(MazeConfig)
-    if f.name
-    in ("protocol", "view", "memory", "step_budget", "plant", "world", "difficulty", "max_links")
-}
+_SINCE_GAMES = CONDITIONS[CONDITIONS.index("protocol") :]  # which older files do not hold
+GAME_DEFAULTS = {f.name: f.default for f in fields(MazeConfig) if f.name in _SINCE_GAMES}
 FEWEST_RANKS = 10  # pairs for Wilcoxon's test; fewer are permuted
 
 
@@ -9339,12 +9382,27 @@ def compare_models(found: Sequence[Sample]) -> list[Comparison]:
     for a, b in combinations(by_name, 2):
         people = "human" in (by_name[a][0].provider, by_name[b][0].provider)
         shape = ("group", "plant_as") if people else ("group", "plant_as", *CONDITIONS)
-        before, after = (
-            {metric: _by_condition(by_name[name], metric, shape) for metric in COMPARED}
-            for name in (a, b)
-        )
+        before: dict[str, Mapping[Any, float]] = {}
+        after: dict[str, Mapping[Any, float]] = {}
+        for metric in COMPARED:
+            mine, theirs = (_by_condition(by_name[name], metric, shape) for name in (a, b))
+            before[metric] = _over_conditions(mine, theirs)
+            after[metric] = _over_conditions(theirs, mine)
         pairs.append((a, b, before, after))
     return compare_all(pairs)
+
+
+def _over_conditions(
+    mine: Mapping[tuple[Any, ...], float], theirs: Mapping[tuple[Any, ...], float]
+) -> dict[Any, float]:
+    """By maze the mean over the conditions under which both played it, since the unit is the maze;
+    what only one has played stays by maze and condition, with nothing to pair it with."""
+    common: dict[Any, list[float]] = {}
+    for key, value in mine.items():
+        if key in theirs:
+            common.setdefault(key[0], []).append(value)
+    alone = {key: value for key, value in mine.items() if key not in theirs}
+    return {**{maze: math.fsum(v) / len(v) for maze, v in common.items()}, **alone}
 
 
 def _by_condition(
@@ -11611,18 +11669,17 @@ def _save(
     people = _people(options)
     if people:
         document["human_data"] = [person.as_dict() for person in people]
+    csv_path = target.with_name(f"{target.name.removesuffix('.json')}.csv")
+    with _named_write_errors(target):
+        write_atomically(target, json_chunks(document))
+        if options.csv:
+            write_atomically(csv_path, csv_lines(results))
     if not console.quiet:
         scale = reference_scale(plan.mazes, plan.config)
         console.tables(document["aggregate"], aggregate(people), scale)
-    csv_path = target.with_name(f"{target.name.removesuffix('.json')}.csv")
-    try:
-        write_atomically(target, json_chunks(document))
-        console.saved("JSON", target)
-        if options.csv:
-            write_atomically(csv_path, csv_lines(results))
-            console.saved("CSV", csv_path)
-    except OSError as error:
-        raise HalluMazeError(f"{target}: cannot be written: {error.strerror}") from None
+    console.saved("JSON", target)
+    if options.csv:
+        console.saved("CSV", csv_path)
 
 
 # -- earlier runs ----------------------------------------------------------------------------------
@@ -11924,17 +11981,27 @@ class Keys:
     def __enter__(self) -> Keys:
         if self.live:
             import termios
-            import tty
 
             self._settings = termios.tcgetattr(sys.stdin)
-            tty.setcbreak(sys.stdin)  # keys come at once, and Ctrl-C still interrupts
+            self._listen()
+            signal.signal(signal.SIGCONT, self._listen)  # after Ctrl-Z and fg
         return self
+
+    @staticmethod
+    def _listen(*_: object) -> None:
+        """Have keys come at once; Ctrl-C still interrupts."""
+        import termios
+        import tty
+
+        with suppress(termios.error):  # the terminal is gone, of which a process is told so, too
+            tty.setcbreak(sys.stdin)
 
     def __exit__(self, *_: object) -> None:
         if self.live:
             import termios
 
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._settings)
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._settings)
 
     def next(self) -> str:
         """The next key or word; "" when there is no more."""
@@ -11952,18 +12019,26 @@ class Keys:
         """What was pressed meanwhile; an arrow may come in pieces over a slow line."""
         import select
 
-        file = sys.stdin.fileno()
-        pressed = os.read(file, 1024)
+        file, pressed = sys.stdin.fileno(), b""
+        with suppress(OSError):  # the terminal is gone
+            pressed = os.read(file, 1024)
         while pressed.endswith((b"\x1b", b"\x1b[", b"\x1bO")):
             if not select.select([file], [], [], 0.2)[0]:
                 break
             pressed += os.read(file, 1024)
         return pressed.decode(errors="replace")
 
+    def put_back(self, key: str) -> None:
+        """This key comes next."""
+        self._waiting.insert(0, key)
+
     def number(self) -> str:
         """Digits that come next: on a terminal up to Enter, else a word of them; "" for none."""
         digits = ""
-        while self.live and (key := self.next()) not in ("\n", "\r", "", "\x04"):
+        while self.live and (key := self.next()) not in ("\n", "\r", ""):
+            if key == "\x04":
+                self.put_back(key)
+                break
             if key in ("\x7f", "\b") and digits:
                 digits = digits[:-1]
                 put_line("\b \b", sys.stdout, end="")
@@ -11973,7 +12048,7 @@ class Keys:
         if not self.live and (word := self.next()):
             if word.isascii() and word.isdigit():
                 return word
-            self._waiting.insert(0, word)
+            self.put_back(word)
         return digits
 
 
@@ -11990,6 +12065,7 @@ class Player:
     def play(self) -> None:
         """Play until the game is over or left; what was pressed is in `turns`."""
         self._show(self.game.messages()[0]["content"])
+        self._show(f"\n{self.console.say('play_keys')}")
         while not self.game.over:
             started = time.monotonic()
             move = self._move()
@@ -12035,8 +12111,10 @@ class Player:
                 return f"MOVE: {meant}{self._confidence()}"
             if meant in SIGNALS:
                 self._say(meant)
-            elif key.strip():
-                self._tell("undo" if meant == "undo" else "keys")
+            elif meant == "undo":
+                self._tell("undo")
+            elif key.strip() and meant is None:
+                self._show(self.console.say("play_keys"))
 
     def _east_is_open(self) -> bool:
         maze, here = self.game.world, self.game.here
@@ -12045,7 +12123,13 @@ class Player:
     def _ask_which(self) -> str:
         """d is the key to the east, and the one of a dead end."""
         self._tell("which")
-        return "E" if self.keys.next() == "d" else DEAD_END_SIGNAL
+        key = self.keys.next()
+        if key == "d":
+            return "E"
+        if key in ("\n", "\r"):
+            return DEAD_END_SIGNAL
+        self.keys.put_back(key)  # neither: it means something else
+        return ""
 
     def _say(self, signal: str) -> None:
         here = _cell_text(self.game.here)
@@ -12060,9 +12144,11 @@ class Player:
     def _confidence(self) -> str:
         if not self.game.config.use_confidence:
             return ""
-        self._tell("sure", end=" ")
-        digits = self.keys.number()
-        put_line("", sys.stdout)
+        digits = "101"
+        while digits and int(digits) > 100:
+            self._tell("sure", end=" ")
+            digits = self.keys.number()
+            put_line("", sys.stdout)
         return (
             f" | {_AGENT_WORDS[self.game.config.lang]['confidence']}: {digits}%" if digits else ""
         )
@@ -12101,14 +12187,16 @@ def play_command(argv: Sequence[str]) -> int:
     _check_output(options)
     folder = _results_folder(options)
     mazes = Mazes(config.size, [options.seed], config.algorithm)
+    _on_signals(_interrupt_once)
     result, interrupted = _play_person(mazes[0], config, options.name, console)
     if result is None:
         console.line(console.say("play_nothing"))
         return EXIT_INTERRUPTED if interrupted else EXIT_OK
     run = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
-    target = options.output or folder / f"hallumaze_results_{run}.json"
     plan = Plan(config, [ModelSpec("human", options.name)], mazes, 1, True)
     try:
+        with _named_write_errors(folder):
+            target = options.output or _claim(folder / f"hallumaze_results_{run}.json")
         _save([result], plan, target.resolve(), run, environment(), options, console)
     except HalluMazeError as error:  # nobody walks a maze twice in the same way
         spare = Path(tempfile.gettempdir(), f"hallumaze_play_{run}.json")
@@ -12117,6 +12205,21 @@ def play_command(argv: Sequence[str]) -> int:
             raise HalluMazeError(f"{error}; kept for --human-data: {spare}") from None
         raise
     return EXIT_INTERRUPTED if interrupted else EXIT_OK
+
+
+def _interrupt_once(*_: object) -> None:
+    """The first signal ends the game; those after it do not end the saving of it."""
+    _on_signals(lambda *_: None)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _named_write_errors(path: Path) -> Iterator[None]:
+    """A file system's refusal as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise HalluMazeError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _play_person(
@@ -12128,7 +12231,6 @@ def _play_person(
     interrupted = False
     with Keys() as keys:
         player = Player(game, keys, console)
-        put_line(console.say("play_keys"), sys.stdout)
         try:
             player.play()
         except KeyboardInterrupt:
@@ -12461,6 +12563,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, EOFError):
         put_line("\nhallumaze: interrupted", sys.stderr)
         code = EXIT_INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        code = EXIT_INTERRUPTED  # the terminal is gone, and nobody can be told
     put_line("", sys.stdout, end="")  # what argparse printed is still in the buffer
     return code
 
@@ -12971,6 +13077,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "condition_view": "보이는 것(view)",
         "condition_memory": "기억(memory)",
         "condition_step_budget": "걸음 한도",
+        "condition_hint_at": "힌트를 주는 걸음",
+        "condition_most_hints": "힌트 횟수",
         "condition_plant": "심어 둔 오류",
         "condition_plant_as": "심어 둔 오류의 형식",
         "condition_world": "세계",
@@ -13107,6 +13215,8 @@ _CONSOLE: dict[str, dict[str, str]] = {
         "condition_view": "view",
         "condition_memory": "memory",
         "condition_step_budget": "step budget",
+        "condition_hint_at": "move of the hint",
+        "condition_most_hints": "hints at most",
         "condition_plant": "planted error",
         "condition_plant_as": "form of the planted error",
         "condition_world": "world",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -893,3 +894,128 @@ def test_a_person_on_a_terminal(command: Command) -> None:
         assert trial["metacog_signals"] == ["dead end", "backtracking", "loop detected"]
         assert (trial["outcome"], trial["finish_reason"]) == ("truncated", "unfinished")
         command.output.unlink()
+
+
+# -- what sceptical readers found ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "move", "confidence"),
+    [
+        ("Next move: N is blocked, so not that.\nMOVE: E | Confidence: 80% | open", "E", 80),
+        ("My move: east would be bad: a wall.\nMOVE: S", "S", None),
+        ("MOVE: E because it is open", "E", None),  # a sentence is read where there is no other
+        ("MOVE: E | Confidence: [80%] | r", "E", 80),
+        ("MOVE: E 80%", "E", 80),
+        ("MOVE: E\n(Confidence: 80%)", "E", 80),
+        ("MOVE: E\n80%", "E", 80),
+        ("Confidence: 80%\nMOVE: E", "E", 80),
+        ('{"move": "E", "confidence": 80}', "E", 80),
+        ("MOVE: E | Confidence: >80%", "E", 80),
+        ("(0,1): [S↓ W←] → S", "S", None),
+    ],
+)
+def test_a_move_is_read_as_a_person_would(text: str, move: str, confidence: float | None) -> None:
+    (claim,) = ResponseParser().parse_move(text).steps
+    assert (claim.direction, claim.confidence) == (move, confidence)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "STEP 4 was wrong: there is a wall east of (1,1).",
+        "Step 4 was an error: (1,1) has no opening to the east",
+        "- STEP 4 is incorrect: E is a wall at (1,1)",
+        "My STEP 4 was wrong: (1,1) has a wall",
+        "4단계는 틀렸습니다: (1,1)의 동쪽은 벽입니다.",
+    ],
+)
+def test_a_planted_step_is_admitted_by_its_number(said: str) -> None:
+    plant = planted("wall", "ESE", 3)
+    assert outcome(answered([said, "STEP 5: (1,1) → N"], plant)) == ("recognised", 0)
+
+
+def test_a_path_alone_repairs_what_it_does_not_do_again() -> None:
+    plant = planted("wall", "ESE", 3)  # (1,1) E (1,2): there is a wall between
+    through = "FINAL_PATH: (0,0)→(0,1)→(1,1)→(1,2)→(2,2)"
+    assert outcome(answered([through], plant)) == ("carried_on", None)
+    around = "FINAL_PATH: (0,0)→(0,1)→(0,2)→(1,2)→(2,2)"
+    assert outcome(answered([around], plant)) == ("repaired", 0)
+    told = answered(["The move E from (1,1) was wrong.", around], plant)
+    assert outcome(told) == ("recognised", 0) and told["false_alarms"] == 0
+
+
+def test_planted_moves_are_no_moves_of_the_model() -> None:
+    """(0,0) E (0,1) S (1,1) is planted: going back and S again is no loop of its own."""
+    plant = planted("wall", "ESE", 3)
+    got = answered(["STEP 4: (1,1) → N", "STEP 5: (0,1) → S"], plant)
+    assert got["loop_count"] == 0 and got["backtrack_count"] == 1
+
+
+def test_one_maze_is_one_unit_however_many_forms_it_was_played_in(command: Command) -> None:
+    args = (*STEP, "--seeds", "0-3", "--plant", "wall", "--plant-as", "both")
+    models = ("--model", "reference/explorer", "--model", "reference/bluffer")
+    done = command.run(*models, *args)
+    told = command("compare", str(done.output), "--by", "model", "--json")
+    found = json.loads(told.out)["comparisons"]
+    assert max(entry["n"] for entry in found) == 4
+    assert all(entry["p"] is None for entry in found)
+
+
+def test_hints_are_a_condition(command: Command) -> None:
+    args = ("--model", "reference/lured", *STEP, "--seeds", "0-5", "--group", "C", "--lang", "en")
+    early = command.run(*args, "--hint-at", "2")
+    assert early.results[0]["hint"].startswith("⟡ Stop for a moment")
+    first = early.output.rename(command.folder / "first.json")
+    late = command.run(*args, "--hint-at", "7")
+    told = command("compare", str(first), str(late.output), "--lang", "en")
+    assert "move of the hint" in told.out
+
+
+def test_a_plant_without_steps_in_a_file_is_named(command: Command) -> None:
+    done = command.run("--model", "reference/explorer", *STEP, "--seed", "1", "--plant", "wall")
+    document = done.document
+    document["results"][0]["plant"] = {"kind": "wall", "steps": [], "wrong": 1}
+    done.output.write_text(json.dumps(document))
+    assert command("rescore", str(done.output)).code == 70
+
+
+def test_two_games_of_one_second_have_two_files(command: Command) -> None:
+    for _ in range(3):
+        assert command("play", "--size", "5", "--seed", "1", stdin="E 90 q").code == 0
+    assert len(list(command.folder.rglob("hallumaze_results_*.json"))) == 3
+
+
+def test_a_terminal_that_goes_away_loses_no_walk(command: Command) -> None:
+    with Pty(command, "play", "--size", "5", "--seed", "1", "--lang", "en") as terminal:
+        terminal.see("Your move?")
+        terminal.type("E")
+        terminal.see("how sure")
+        terminal.type("90\n")
+        terminal.see("Moves left: 49")
+        os.close(terminal.master)
+        terminal.process.wait(PATIENCE_S)
+        terminal.master = os.dup(terminal.slave)  # what leaving the block closes
+    (path,) = command.folder.rglob("hallumaze_results_*.json")
+    (trial,) = json.loads(path.read_text())["results"]
+    assert (trial["moves_used"], trial["finish_reason"]) == (1, "unfinished")
+
+
+def test_two_keys_for_one_thing_on_a_terminal(command: Command) -> None:
+    """d asks which of its meanings is meant and q leaves there; 150 % is asked for again."""
+    with Pty(command, "play", "--size", "5", "--seed", "1", "--lang", "en") as terminal:
+        terminal.see("Your move?")
+        terminal.type("d")
+        terminal.see("press d again")
+        terminal.type("d")
+        terminal.see("how sure")
+        terminal.type("150\n")
+        terminal.type("50\n")
+        terminal.see("Moves left: 49")
+        terminal.type("d")
+        terminal.type("q")
+        assert terminal.end() == 0
+    (path,) = command.folder.rglob("hallumaze_results_*.json")
+    (trial,) = json.loads(path.read_text())["results"]
+    assert trial["confidence_log"] == [{"step": 1, "conf": 50}]
+    assert trial["declared_loops"] == 0 and trial["moves_used"] == 1
