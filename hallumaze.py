@@ -1209,9 +1209,9 @@ class Graph:
     """Titled pages and the links between them, of which each can reach every other.
 
     name: what results call it. titles: of its pages, by number. ahead, behind: the links of each
-    page, and those to it; no page links to itself, or to another twice. keys, named: all folded
-    names in rising order, and the page that each names (titles, and redirects to them), -1 for a
-    page outside of this graph. sha256: of titles and links.
+    page, and those to it; no page links to itself, or to another twice. names: of titles, and of
+    redirects to them. keys, named: the names folded, in rising order of that, and the page that
+    each means, -1 for one outside of this graph. sha256: of titles and links.
     """
 
     def __init__(
@@ -1220,6 +1220,7 @@ class Graph:
         titles: Texts,
         ahead: Adjacency,
         behind: Adjacency,
+        names: Texts,
         keys: Texts,
         named: Any,
         sha256: str,
@@ -1228,6 +1229,7 @@ class Graph:
         self.titles = titles
         self.ahead = ahead
         self.behind = behind
+        self.names = names
         self.keys = keys
         self.named = named
         self.sha256 = sha256
@@ -1242,26 +1244,26 @@ class Graph:
         return self.titles.at(page).decode("utf-8", "replace")
 
     def find(self, name: str) -> int | None:
-        """The page of that title, or else the first that goes by that name; None for none here."""
-        pages = [page for page in self._pages_named(name) if page >= 0]
-        return next((page for page in pages if self.title(page) == name), min(pages, default=None))
+        """The page of exactly that name, or else the one page whose name is folded alike; None for
+        no page of this graph, or more than one."""
+        alike = self._alike(name)
+        exact = [k for k in alike if self.names.at(k) == name.encode("utf-8", "replace")]
+        pages = {int(self.named[k]) for k in exact or alike}
+        page = pages.pop() if len(pages) == 1 else -1
+        return page if page >= 0 else None
 
     def exists(self, name: str) -> bool:
         """Whether there is a page of that name, here or outside."""
-        return any(True for _ in self._pages_named(name))
+        return len(self._alike(name)) > 0
 
-    def _pages_named(self, name: str) -> Iterator[int]:
+    def _alike(self, name: str) -> range:
+        """Which names are folded as this one."""
         key = folded(name)
-        low, high = 0, len(self.keys)
-        while low < high:
-            middle = (low + high) // 2
-            if self.keys.at(middle) < key:
-                low = middle + 1
-            else:
-                high = middle
-        while low < len(self.keys) and self.keys.at(low) == key:
-            yield int(self.named[low])
-            low += 1
+        low = bisect_left(range(len(self.keys)), key, key=self.keys.at)
+        high = low
+        while high < len(self.keys) and self.keys.at(high) == key:
+            high += 1
+        return range(low, high)
 
     def distances(self, target: int) -> Any:
         """The moves to the target from every page, as an array of uint8 (UNREACHED: more than
@@ -1323,32 +1325,30 @@ def make_graph(
     targets: Any,
     others: Iterable[tuple[str, int]] = (),
 ) -> Graph:
-    """The largest strongly connected component of these pages and links.
+    """The largest strongly connected component of these pages and links, numbered by rising titles
+    so that the same graph has the same numbers and SHA-256 wherever it was read from.
 
-    sources, targets: arrays of int32, the two pages of each link; links to oneself and doubles are
-    dropped. others: more names, each with the page that it leads to, or -1 for a page without
-    links. Pages of other components, and names of such, remain as names that exist.
+    titles: at least one; pages of one title are one page. sources, targets: arrays of int32, the
+    two pages of each link; links to oneself and doubles are dropped. others: more names, each with
+    the page that it leads to, or -1 for a page without links. Pages of other components, and names
+    of such, remain as names that exist.
     """
     import numpy as np
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
 
-    count = len(titles)
-    proper = sources != targets
-    ones = np.ones(int(proper.sum()), np.int8)
-    whole = coo_array((ones, (sources[proper], targets[proper])), (count, count)).tocsr()
-    _, labels = connected_components(whole, connection="strong")
-    inside = labels == np.bincount(labels).argmax()
+    known = sorted(set(titles))
+    places = {title: k for k, title in enumerate(known)}
+    at = np.fromiter((places[title] for title in titles), np.int32, len(titles))
+    inside, ahead, behind = _component(_link_matrix(at[sources], at[targets], len(known)))
     numbers = np.where(inside, np.cumsum(inside) - 1, -1)
-    kept = whole[inside][:, inside]
-    shown = Texts.of(titles[k].encode() for k in np.flatnonzero(inside).tolist())
-    ahead, behind = (
-        Adjacency(rows.indptr.astype(np.int64), rows.indices.astype(np.int32))
-        for rows in (kept, kept.T.tocsr())
-    )
-    named = [(folded(title), int(numbers[k])) for k, title in enumerate(titles)]
-    named += [(folded(other), int(numbers[k]) if k >= 0 else -1) for other, k in others]
-    named = sorted(set(named))
+    shown = Texts.of(known[k].encode() for k in np.flatnonzero(inside).tolist())
+    named = {
+        (folded(title), title.encode(), int(n)) for title, n in zip(known, numbers, strict=True)
+    }
+    for other, page in others:
+        number = int(numbers[at[page]]) if page >= 0 else -1
+        if other not in places:  # a page's own title means that page
+            named.add((folded(other), other.encode(), number))
+    listed = sorted(named)
     digest = hashlib.sha256()
     for part in (*shown, *ahead):
         digest.update(np.ascontiguousarray(part).data)
@@ -1357,10 +1357,37 @@ def make_graph(
         shown,
         ahead,
         behind,
-        Texts.of(key for key, _ in named),
-        np.array([page for _, page in named], np.int32),
+        Texts.of(text for _, text, _ in listed),
+        Texts.of(key for key, _, _ in listed),
+        np.array([number for *_, number in listed], np.int32),
         digest.hexdigest(),
     )
+
+
+def _link_matrix(sources: Any, targets: Any, count: int) -> Any:
+    """The links between `count` pages as a matrix in compressed sparse rows, each once."""
+    import numpy as np
+    from scipy.sparse import coo_array
+
+    proper = sources != targets
+    ends = sources[proper], targets[proper]
+    return coo_array((np.ones(len(ends[0]), np.int8), ends), (count, count)).tocsr()
+
+
+def _component(whole: Any) -> tuple[Any, Adjacency, Adjacency]:
+    """Which pages belong to the largest component, of several the first; its links, and the same
+    backwards, as they are numbered there."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    _, labels = connected_components(whole, connection="strong")
+    inside = labels == np.bincount(labels).argmax()
+    kept = whole[inside][:, inside]
+    ahead, behind = (
+        Adjacency(rows.indptr.astype(np.int64), rows.indices.astype(np.int32, copy=False))
+        for rows in (kept, kept.T.tocsr())
+    )
+    return inside, ahead, behind
 
 
 def about_graph(graph: Graph, lang: str) -> str:
@@ -8333,7 +8360,7 @@ def write_graph(graph: Graph, folder: Path, note: Mapping[str, Any]) -> None:
     """Write a graph into an empty folder, its manifest last. note: what that says of the source."""
     import numpy as np
 
-    texts = {"titles": graph.titles, "keys": graph.keys}
+    texts = {"titles": graph.titles, "names": graph.names, "keys": graph.keys}
     parts = {"ahead": graph.ahead, "behind": graph.behind}
     arrays = {f"{name}.bin": text.blob for name, text in texts.items()}
     arrays |= {f"{name}_offsets.npy": text.offsets for name, text in texts.items()}
@@ -8390,15 +8417,16 @@ def open_graph(folder: Path) -> Graph:
             else np.memmap(folder / name, np.uint8, "r")
             for name in manifest["files"]
         }
-        texts = (Texts(arrays[f"{n}.bin"], arrays[f"{n}_offsets.npy"]) for n in ("titles", "keys"))
+        titles, names, keys = (
+            Texts(arrays[f"{n}.bin"], arrays[f"{n}_offsets.npy"])
+            for n in ("titles", "names", "keys")
+        )
         ahead, behind = (
             Adjacency(arrays[f"{n}_indptr.npy"], arrays[f"{n}_indices.npy"])
             for n in ("ahead", "behind")
         )
-        titles, keys = texts
-        return Graph(
-            manifest["name"], titles, ahead, behind, keys, arrays["named.npy"], manifest["sha256"]
-        )
+        name, named, sha256 = manifest["name"], arrays["named.npy"], manifest["sha256"]
+        return Graph(name, titles, ahead, behind, names, keys, named, sha256)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{folder / MANIFEST}: is no manifest ({one_line(repr(error))})") from None
 
