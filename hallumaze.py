@@ -7972,11 +7972,26 @@ def load_graph(path: str) -> Graph:
     if not path:
         return _atlas()
     found = Path(path)
-    return open_graph(found) if (found / MANIFEST).exists() else read_graph(found)
+    compact = {MANIFEST, "named.npy"} & {file.name for file in _files_at(found)}
+    return open_graph(found) if compact and found.is_dir() else read_graph(found)
+
+
+def _files_at(path: Path) -> list[Path]:
+    """The files of the folder that the path names, or lies in. Raises UsageError for no path."""
+    try:
+        if not path.exists():
+            raise UsageError(f"{path}: there is no such file or folder")
+        folder = path if path.is_dir() else path.parent
+        return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+_PAGE_SQL = re.compile(r"page\.sql(?:\.gz)?$")
 
 
 def read_graph(path: Path, lines: Lines = file_lines) -> Graph:
-    """The graph of a file or folder, whose format is told by what is there.
+    """The graph of a file or folder, whose format is told by what is there, the first that fits.
 
     A folder, or one file of it: MediaWiki dumps (*page.sql, *pagelinks.sql, *redirect.sql and
     *linktarget.sql, each also .gz), Wikispeedia (links.tsv, articles.tsv), SNAP (an edge list, and
@@ -7984,35 +7999,41 @@ def read_graph(path: Path, lines: Lines = file_lines) -> Graph:
     core_articles(title, links_json), or lines "title<TAB>ids" whose ids are line numbers from 0.
     Raises UsageError for anything else.
     """
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder")
+    beside = _files_at(path)
     whole = path.is_dir()
-    folder = path if whole else path.parent
-    beside = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    dumps = [p for p in beside if re.search(r"page\.sql(?:\.gz)?$", p.name)]
-    if dumps and (whole or ".sql" in path.name):
-        try:
-            return _read_dumps(dumps[0], lines)
-        except ValueError as error:
-            raise UsageError(f"{dumps[0]}: is no dump ({one_line(str(error))})") from None
-    if {"links.tsv", "articles.tsv"} <= {p.name for p in beside} and (
-        whole or path.suffix == ".tsv"
-    ):
-        return _read_wikispeedia(folder, lines)
+    if dump := _dump_at(path, beside):
+        return _read_dumps(dump, lines)
+    if {p.name for p in (beside if whole else [path])} & {"links.tsv", "articles.tsv"}:
+        return _read_wikispeedia(path if whole else path.parent, lines)
     named = [p for p in beside if "names" in p.name and p != path]
-    edges = [path] if path.is_file() else [p for p in beside if p not in named]
+    edges = [p for p in beside if p not in named] if whole else [path]
+    pairs = [(e, n) for e in edges for n in named if n.name.startswith(e.name.split(".")[0])]
+    if len(edges) == len(named) == 1:
+        pairs = [(edges[0], named[0])]
     if len(edges) == 1 and _is_sqlite(edges[0]):
         return _read_sqlite(edges[0])
-    if len(edges) == 1 and _is_adjacency(edges[0], lines):
+    if len(edges) == 1 and _is_adjacency(edges[0], bool(pairs)):
         return _read_adjacency(edges[0], lines)
-    if len(edges) == len(named) == 1:
-        return _read_edges(edges[0], named[0], lines)
+    if len(pairs) == 1:
+        return _read_edges(*pairs[0], lines)
     raise UsageError(f"{path}: is no graph in a known format (see DOCUMENTATION.md, Graphs)")
 
 
+def _dump_at(path: Path, beside: Sequence[Path]) -> Path | None:
+    """The page.sql of a folder, or of the dump that a file of it belongs to; None for no dump."""
+    pages = {p: p.name[: end.start()] for p in beside if (end := _PAGE_SQL.search(p.name))}
+    if path.is_file():
+        ours = ".sql" in path.name
+        pages = {p: wiki for p, wiki in pages.items() if ours and path.name.startswith(wiki)}
+    if len(set(pages.values())) > 1:
+        raise UsageError(f"{path}: there are several dumps: name the page.sql of one")
+    return next(iter(pages), None)
+
+
 def _name_of(path: Path) -> str:
-    """What a graph is called: its file or folder without endings."""
-    return path.resolve().name.split(".")[0]
+    """What a graph is called: its file without endings, or the folder if that says nothing."""
+    whole = path.resolve()
+    return re.sub(r"[-_]?(?:page|links)$", "", whole.name.split(".")[0]) or whole.parent.name
 
 
 def _atlas() -> Graph:
@@ -8036,10 +8057,10 @@ def _listed(text: str) -> list[tuple[str, str]]:
     return [(name, of_it) for name, _, of_it in entries]
 
 
-def _whole_graph(path: Path, *parts: Any) -> Graph:
+def _whole_graph(path: Path, titles: Sequence[str], *links: Any) -> Graph:
     """`make_graph` of what a file holds, which must be enough for a walk."""
-    graph = make_graph(_name_of(path), *parts)
-    if len(graph) < 2:
+    graph = make_graph(_name_of(path), titles, *links) if titles else None
+    if graph is None or len(graph) < 2:
         raise UsageError(f"{path}: no two of its pages can reach each other")
     return graph
 
@@ -8057,10 +8078,20 @@ def _title(text: str) -> str:
     return " ".join(printable(text.replace("_", " ")).split())
 
 
+def _title_at(where: str, text: str) -> str:
+    """The title of a page; UsageError, which says where, for none."""
+    if title := _title(text):
+        return title
+    raise UsageError(f"{where}: the page has no title")
+
+
 def _read_wikispeedia(folder: Path, lines: Lines) -> Graph:
     """links.tsv and articles.tsv (SNAP): URL-encoded titles, # comments."""
     listed, linked = folder / "articles.tsv", folder / "links.tsv"
-    titles = [_title(unquote(text)) for _, text in _text_lines(listed, lines)]
+    titles = [
+        _title_at(f"{listed}: line {line}", unquote(text))
+        for line, text in _text_lines(listed, lines)
+    ]
     numbers = {title: k for k, title in enumerate(titles)}
     pairs = []
     for line, text in _text_lines(linked, lines):
@@ -8068,7 +8099,7 @@ def _read_wikispeedia(folder: Path, lines: Lines) -> Graph:
         if len(pair) != 2 or not numbers.keys() >= set(pair):
             raise UsageError(f"{linked}: line {line}: it must name two articles of {listed.name}")
         pairs.append((numbers[pair[0]], numbers[pair[1]]))
-    return _whole_graph(linked if linked.exists() else folder, titles, *_columns_of(pairs))
+    return _whole_graph(linked, titles, *_columns_of(pairs))
 
 
 def _columns_of(pairs: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
@@ -8078,12 +8109,14 @@ def _columns_of(pairs: Iterable[tuple[int, int]]) -> tuple[Any, Any]:
     return flat[::2], flat[1::2]
 
 
-def _is_adjacency(path: Path, lines: Lines) -> bool:
-    """Whether the first line is a title and ids, and not two ids."""
-    _, first = next(_text_lines(path, lines), (0, ""))
+_IDS = re.compile(r"[\s,]*(?:[0-9]{1,9}(?:[\s,]+|$))*")  # none, or some that are parted
+
+
+def _is_adjacency(path: Path, named: bool) -> bool:
+    """Whether the first line is a title and ids: if there are names, a number is no title."""
+    _, first = next(_text_lines(path, file_lines), (0, ""))
     title, tab, ids = first.partition("\t")
-    numbers = ids.replace(",", " ").split()
-    return bool(tab) and all(n.isdigit() for n in numbers) and not title.strip().isdigit()
+    return bool(tab and _IDS.fullmatch(ids)) and not (named and title.strip().isdigit())
 
 
 def _read_adjacency(path: Path, lines: Lines) -> Graph:
@@ -8092,42 +8125,71 @@ def _read_adjacency(path: Path, lines: Lines) -> Graph:
     pairs: list[tuple[int, int]] = []
     last = 0, 0
     for line, text in _text_lines(path, lines):
-        title, _, ids = text.partition("\t")
-        try:
-            links = [int(n) for n in ids.replace(",", " ").split()]
-        except ValueError:
-            raise UsageError(f"{path}: line {line}: behind the tab there must be ids") from None
+        title, tab, ids = text.partition("\t")
+        if not tab or not _IDS.fullmatch(ids):
+            raise UsageError(f"{path}: line {line}: it must be a title, a tab, and ids")
+        links = [int(n) for n in ids.replace(",", " ").split()]
         last = max(last, (max(links, default=0), line))
         pairs += [(len(titles), link) for link in links]
-        titles.append(_title(title))
-    if last[0] >= len(titles) or any(link < 0 for _, link in pairs):
+        titles.append(_title_at(f"{path}: line {line}", title))
+    if last[0] >= len(titles):
         raise UsageError(f"{path}: line {last[1]}: there is no page {last[0]}")
     return _whole_graph(path, titles, *_columns_of(pairs))
+
+
+_EDGE = re.compile(rb"\s*(?:([0-9]{1,18})\s+([0-9]{1,18})\s*|#.*)?", re.S)
 
 
 def _read_edges(path: Path, names: Path, lines: Lines) -> Graph:
     """A SNAP edge list (two ids a line, # comments) and the names of the ids (id, blank, title)."""
     import numpy as np
 
+    titles = _names_of_ids(names, lines)
+    order = sorted(titles)
+    rows_of = _Numbers(np.array(order, np.int64), np.arange(len(order), dtype=np.int32))
+    rows, ends, begin = iter(lines(path)), array("i"), 1
+    while some := list(islice(rows, 1 << 16)):
+        found = [_EDGE.fullmatch(line) for line in some]
+        if None in found:
+            raise UsageError(f"{path}: line {begin + found.index(None)}: it must be two ids")
+        pairs = [(k, *edge.groups()) for k, edge in enumerate(found) if edge and edge[1]]
+        table = np.array(pairs, np.int64).reshape(-1, 3)
+        at = rows_of.of(table[:, 1:])
+        if len(unknown := np.argwhere(at < 0)):
+            row, side = unknown[0]
+            line, number = begin + table[row, 0], table[row, 1 + side]
+            raise UsageError(f"{path}: line {line}: the id {number} has no name in {names.name}")
+        ends.frombytes(at.astype(np.int32).tobytes())
+        begin += len(some)
+    links = np.frombuffer(ends, np.int32).reshape(-1, 2)
+    return _whole_graph(path, [titles[k] for k in order], links[:, 0], links[:, 1])
+
+
+def _names_of_ids(path: Path, lines: Lines) -> dict[int, str]:
+    """Lines of an id, a blank and a title."""
     titles: dict[int, str] = {}
-    for line, text in _text_lines(names, lines):
+    for line, text in _text_lines(path, lines):
         number, _, title = text.strip().replace("\t", " ", 1).partition(" ")
-        if not number.isdigit():
-            raise UsageError(f"{names}: line {line}: it must be an id and a title")
-        titles[int(number)] = _title(title)
-    ids, parts = sorted(titles), [np.zeros((0, 2), np.int32)]
-    rows = (line for line in lines(path) if not line.startswith(b"#"))
-    while some := list(islice(rows, 1 << 18)):
-        try:
-            numbers = np.array(b" ".join(some).split(), np.int64).reshape(-1, 2)
-        except (ValueError, OverflowError):
-            raise UsageError(f"{path}: each line must be two ids") from None
-        at = np.searchsorted(ids, numbers).clip(max=len(ids) - 1)
-        if unknown := numbers[np.asarray(ids)[at] != numbers].tolist():
-            raise UsageError(f"{path}: the id {unknown[0]} has no name in {names.name}")
-        parts.append(at.astype(np.int32))
-    links = np.concatenate(parts)
-    return _whole_graph(path, [titles[k] for k in ids], links[:, 0], links[:, 1])
+        if not re.fullmatch("[0-9]{1,18}", number) or int(number) in titles:
+            raise UsageError(f"{path}: line {line}: it must be an id, not named yet, and a title")
+        titles[int(number)] = _title_at(f"{path}: line {line}", title)
+    return titles
+
+
+class _Numbers(NamedTuple):
+    """Rising ids, and a number for each."""
+
+    ids: Any
+    numbers: Any
+
+    def of(self, ids: Any) -> Any:
+        """The numbers of these ids, -1 for those that have none."""
+        import numpy as np
+
+        if not len(self.ids):
+            return np.full(np.shape(ids), -1, np.int32)
+        at = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        return np.where(self.ids[at] == ids, self.numbers[at], np.int32(-1))
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -8143,71 +8205,113 @@ def _read_sqlite(path: Path) -> Graph:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as base:
             rows = base.execute("SELECT title, links_json FROM core_articles").fetchall()
-        titles = [_title(title) for title, _ in rows]
-        numbers = {title: k for k, title in enumerate(titles)}
-        linked = [[_title(link) for link in json.loads(links or "[]")] for _, links in rows]
-    except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+    except sqlite3.Error as error:
         raise UsageError(f"{path}: is no core_articles(title, links_json): {error}") from None
+    titles, linked = [], []
+    for number, (title, links) in enumerate(rows, 1):
+        where = f"{path}: row {number} of core_articles"
+        titles.append(_title_at(where, title if isinstance(title, str) else ""))
+        linked.append(_linked_titles(where, links))
+    numbers = {title: k for k, title in enumerate(titles)}
     pairs = [
         (k, numbers[link]) for k, links in enumerate(linked) for link in links if link in numbers
     ]
     return _whole_graph(path, titles, *_columns_of(pairs))
 
 
+def _linked_titles(where: str, links: Any) -> list[str]:
+    """The titles of a JSON list, or of NULL."""
+    try:
+        listed = json.loads(links or "[]")
+    except (ValueError, TypeError, RecursionError):
+        listed = None
+    if isinstance(listed, list) and all(isinstance(link, str) for link in listed):
+        return [_title(link) for link in listed]
+    raise UsageError(f"{where}: links_json must be a JSON list of titles")
+
+
 # -- MediaWiki dumps: of each table the columns are found by their names, and only articles count
 
 _SQL_COLUMN = re.compile(rb"\s+`(\w+)`")
-_SQL_FIELD = rb"('[^'\\]*(?:\\.[^'\\]*)*'|[^,()']*)"
+_SQL_QUOTED = rb"'[^'\\]*(?:\\.[^'\\]*)*'"
+_SQL_TEXT, _SQL_NUMBER = rb"(" + _SQL_QUOTED + rb"|NULL)", rb"(-?[0-9]{1,18})"
+_SQL_SKIPPED = rb"(?:" + _SQL_QUOTED + rb"|[^,()']*)"
 _SQL_ESCAPE = re.compile(rb"\\(.)", re.S)
 _SQL_CONTROL = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"b": b"\b"}
+_BLOCK = 1 << 18  # bytes of rows that are parsed together, though each may have a line of its own
 
 
-def _sql_rows(
-    path: Path, columns: Sequence[str], lines: Lines
-) -> Iterator[list[tuple[bytes, ...]]]:
-    """The rows of a dump, those of one line at a time: these columns, "?" before one that may be
-    missing and is b"0" then."""
-    names: list[str] = []
-    picked: list[int] | None = None
-    row = re.compile(b"")
-    inside, number, line = False, 0, b""
-    for number, line in enumerate(lines(path), 1):
-        if column := not picked and _SQL_COLUMN.match(line):
-            names.append(column[1].decode())
-        begun, values, rest = line.partition(b" VALUES")
-        if begun.startswith(b"INSERT INTO") and values:
-            line, inside = rest, True
-            if picked is None:
-                picked = _picked(path, columns, names)
-                row = re.compile(rb"\(" + rb",".join([_SQL_FIELD] * len(names)) + rb"\)", re.S)
-        elif not line.startswith(b"("):
-            inside = False
-        if inside and picked is not None:
-            found = row.findall(line)
-            _check_rows(path, number, line, found, len(names))
-            yield [tuple(b"0" if k < 0 else fields[k] for k in picked) for fields in found]
-    if not names:
-        raise UsageError(f"{path}: it holds no CREATE TABLE: is it a dump?")
-    if inside and not line.rstrip().endswith(b";"):
-        raise UsageError(f"{path}: line {number}: its rows are damaged or cut")
+class _Table(NamedTuple):
+    """A dump whose CREATE TABLE is read: its columns, and the numbered lines that follow."""
+
+    path: Path
+    columns: Sequence[str]
+    lines: Iterator[tuple[int, bytes]]
 
 
-def _picked(path: Path, columns: Sequence[str], names: Sequence[str]) -> list[int]:
-    missing = [name for name in columns if name not in names and not name.startswith("?")]
-    if missing:
-        raise UsageError(f"{path}: its CREATE TABLE has no column {missing[0]}")
-    plain = [name.removeprefix("?") for name in columns]
-    return [names.index(name) if name in names else -1 for name in plain]
+def _sql_table(path: Path, lines: Lines) -> _Table:
+    numbered = enumerate(lines(path), 1)
+    columns: list[str] = []
+    for _, line in numbered:
+        if column := _SQL_COLUMN.match(line):
+            columns.append(column[1].decode())
+        elif columns and line.startswith(b")"):
+            return _Table(path, columns, numbered)
+    raise UsageError(f"{path}: it holds no CREATE TABLE: is it a dump?")
 
 
-def _check_rows(
-    path: Path, number: int, line: bytes, found: Sequence[Sequence[bytes]], width: int
-) -> None:
-    """Every byte of a line of rows must belong to one: a row that is cut is no row."""
-    body = len(line.strip().rstrip(b",;"))
-    taken = sum(sum(map(len, fields)) for fields in found) + len(found) * (width + 2) - 1
-    if (found and body != taken) or (body and not found):
-        raise UsageError(f"{path}: line {number}: its rows are damaged or cut")
+def _sql_rows(table: _Table, *wanted: str) -> Iterator[Sequence[tuple[bytes, ...]]]:
+    """The rows of a dump, many at a time, as a tuple for each wanted column: numbers, but text
+    where a name ends in title or interwiki. Raises UsageError."""
+    if missing := [name for name in wanted if name not in table.columns]:
+        raise UsageError(f"{table.path}: its CREATE TABLE has no column {missing[0]}")
+    text = {name for name in wanted if name.endswith(("title", "interwiki"))}
+    fields = [
+        _SQL_TEXT if name in text else _SQL_NUMBER if name in wanted else _SQL_SKIPPED
+        for name in table.columns
+    ]
+    row = re.compile(rb"(\s*\(" + b",".join(fields) + rb"\)\s*[,;]\s*)", re.S)
+    kept = [name for name in table.columns if name in wanted]
+    return _picked(table, row, [1 + kept.index(name) for name in wanted])
+
+
+def _picked(
+    table: _Table, row: re.Pattern[bytes], order: Sequence[int]
+) -> Iterator[Sequence[tuple[bytes, ...]]]:
+    """Groups of the rows; every byte must belong to a row, for a row that is cut is no row."""
+    for block in _sql_blocks(table):
+        found = list(zip(*row.findall(b"".join(line for _, line in block)), strict=True))
+        if not found or sum(map(len, found[0])) != sum(len(line) for _, line in block):
+            number = next(n for n, line in block if sum(map(len, _matches(row, line))) != len(line))
+            raise UsageError(f"{table.path}: line {number}: its rows are damaged or cut")
+        yield [found[k] for k in order]
+
+
+def _matches(row: re.Pattern[bytes], line: bytes) -> Iterator[bytes]:
+    return (match[0] for match in row.finditer(line))
+
+
+def _sql_blocks(table: _Table) -> Iterator[list[tuple[int, bytes]]]:
+    """The numbered lines of a dump that hold rows, without what stands before these."""
+    block: list[tuple[int, bytes]] = []
+    inside, size, number, line = False, 0, 0, b""
+    for number, line in table.lines:
+        rows = line if inside else b""
+        if line.startswith(b"INSERT INTO"):
+            _, values, rows = line.partition(b" VALUES")
+            inside = bool(values)
+        inside = inside and not line.rstrip().endswith(b";")
+        if rows.strip():
+            block.append((number, rows))
+            size += len(rows)
+        if size > _BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+    end = line.strip()
+    if inside or not (not end or end.endswith(b";") or end.startswith(b"--")):
+        raise UsageError(f"{table.path}: line {number}: its rows are damaged or cut")
 
 
 def _unquoted(field: bytes) -> bytes:
@@ -8221,134 +8325,145 @@ def _unquoted(field: bytes) -> bytes:
 def _dump_beside(path: Path, table: str) -> Path | None:
     """The dump of another table of the same wiki."""
     for ending in (".sql.gz", ".sql"):
-        other = path.with_name(re.sub(r"page\.sql(?:\.gz)?$", table + ending, path.name))
+        other = path.with_name(_PAGE_SQL.sub(table + ending, path.name))
         if other.exists():
             return other
     return None
 
 
+class _Articles(NamedTuple):
+    """The rows of page.sql that are articles, by number: the numbers of their ids and of their
+    titles, and for each the one that it leads to: itself, for a redirect another or -1 for none."""
+
+    rows_of: _Numbers
+    numbers: dict[bytes, int]
+    leads: Any
+
+
 def _read_dumps(path: Path, lines: Lines) -> Graph:
     """page.sql and the tables beside it: links to a redirect lead where that leads, and what is no
     article, links to nothing or to itself is left out."""
-    import numpy as np
-
     linked, redirected = _dump_beside(path, "pagelinks"), _dump_beside(path, "redirect")
     if not linked:
         raise UsageError(f"{path}: there is no pagelinks.sql beside it")
-    ids: list[int] = []
-    numbers: dict[bytes, int] = {}  # of a title, redirects included
-    lost: list[int] = []  # redirects, until it is known where they lead
-    columns = ("page_id", "page_namespace", "page_title", "?page_is_redirect")
-    for rows in _sql_rows(path, columns, lines):
-        for page, space, title, redirect in rows:
+    articles = _dump_articles(path, lines)
+    if redirected:
+        _follow(articles, redirected, lines)
+    return _whole_graph(path, *_dump_parts(articles, path, linked, lines))
+
+
+def _dump_articles(path: Path, lines: Lines) -> _Articles:
+    import numpy as np
+
+    ids, lost = array("q"), array("q")
+    numbers: dict[bytes, int] = {}
+    wanted = ("page_id", "page_namespace", "page_title", "page_is_redirect")
+    for columns in _sql_rows(_sql_table(path, lines), *wanted):
+        for page, space, title, redirect in zip(*columns, strict=True):
             if space == b"0":
-                lost += [len(ids)] if redirect == b"1" else []
+                if redirect == b"1":
+                    lost.append(len(ids))
                 numbers[_unquoted(title)] = len(ids)
                 ids.append(int(page))
-    if len(numbers) != len(ids):
-        raise UsageError(f"{path}: it lists a title twice")
-    order = np.argsort(np.array(ids, np.int64), kind="stable")
-    rows_of = _Numbers(np.array(ids, np.int64)[order], order.astype(np.int32))
+    order = np.argsort(ids, kind="stable").astype(np.int32)
+    rising = np.array(ids, np.int64)[order]
+    if len(numbers) != len(ids) or (np.diff(rising) == 0).any():
+        raise UsageError(f"{path}: it lists a title or an id twice")
     leads = np.arange(len(ids), dtype=np.int32)
-    leads[lost] = -1
-    if redirected:
-        _follow(leads, rows_of, numbers, _sql_rows(redirected, _REDIRECT, lines))
-    sources, targets = _dump_links(linked, rows_of, numbers, lines)
-    known = (sources >= 0) & (targets >= 0)
-    sources, targets = sources[known], targets[known]
-    pages = np.flatnonzero(leads == np.arange(len(ids)))
-    place = np.full(len(ids) + 1, -1, np.int32)
-    place[pages] = np.arange(len(pages), dtype=np.int32)
-    sources, targets = place[sources], place[leads[targets]]
-    known = (sources >= 0) & (targets >= 0)
-    shown = [_title(title.decode("utf-8", "replace")) for title in numbers]
-    others = ((shown[k], int(place[leads[k]])) for k in np.flatnonzero(place[:-1] < 0).tolist())
-    titles = [shown[k] for k in pages.tolist()]
-    return _whole_graph(path, titles, sources[known], targets[known], others)
+    leads[np.array(lost, np.int64)] = -1  # until it is known where they lead
+    return _Articles(_Numbers(rising, order), numbers, leads)
 
 
-class _Numbers(NamedTuple):
-    """Rising ids, and a number for each."""
-
-    ids: Any
-    numbers: Any
-
-    def of(self, ids: Any) -> Any:
-        """The numbers of these ids, -1 for those that have none."""
-        import numpy as np
-
-        if not len(self.ids):
-            return np.full(len(ids), -1, np.int32)
-        at = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
-        return np.where(self.ids[at] == ids, self.numbers[at], np.int32(-1))
-
-
-_REDIRECT = ("rd_from", "rd_namespace", "rd_title", "?rd_interwiki")
-
-
-def _follow(
-    leads: Any,
-    rows_of: _Numbers,
-    numbers: Mapping[bytes, int],
-    redirects: Iterable[Sequence[tuple[bytes, ...]]],
-) -> None:
+def _follow(articles: _Articles, path: Path, lines: Lines) -> None:
     """Set where each redirect leads in the end: -1 outside, to nothing, or round in a circle."""
+    import numpy as np
+
     target: dict[int, int] = {}
-    for rows in redirects:
-        origins = rows_of.of([int(row[0]) for row in rows]).tolist()
-        for origin, (_, space, title, wiki) in zip(origins, rows, strict=True):
-            here = space == b"0" and _unquoted(wiki) in (b"", b"0", b"NULL")
-            target[origin] = numbers.get(_unquoted(title), -1) if here else -1
+    wanted = ("rd_from", "rd_namespace", "rd_title", "rd_interwiki")
+    for origins, *columns in _sql_rows(_sql_table(path, lines), *wanted):
+        numbers = articles.rows_of.of(np.array(origins, np.int64)).tolist()
+        for number, space, title, wiki in zip(numbers, *columns, strict=True):
+            here = space == b"0" and wiki in (b"''", b"NULL")
+            target[number] = articles.numbers.get(_unquoted(title), -1) if here else -1
     target.pop(-1, None)
     for origin in target:
         seen, end = {origin}, target[origin]
         while end in target and end not in seen:
             seen.add(end)
             end = target[end]
-        leads[origin] = -1 if end in target else end
+        articles.leads[origin] = -1 if end in target else end
+
+
+def _dump_parts(
+    articles: _Articles, path: Path, linked: Path, lines: Lines
+) -> tuple[list[str], Any, Any, Iterator[tuple[str, int]]]:
+    """The titles of the pages, the two pages of each link, and the redirects to pages."""
+    import numpy as np
+
+    leads = articles.leads
+    pages = np.flatnonzero(leads == np.arange(len(leads)))
+    place = np.full(len(leads) + 1, -1, np.int32)  # the last one is that of -1
+    place[pages] = np.arange(len(pages), dtype=np.int32)
+    ends = place[np.append(leads, -1)]
+    sources, targets = array("i"), array("i")
+    for begins, meant in _dump_links(articles, path, linked, lines):
+        pair = place[begins], ends[meant]
+        known = (pair[0] >= 0) & (pair[1] >= 0)
+        sources.frombytes(pair[0][known].tobytes())
+        targets.frombytes(pair[1][known].tobytes())
+    shown = [_title(title.decode("utf-8", "replace")) for title in articles.numbers]
+    others = ((shown[k], int(ends[k])) for k in np.flatnonzero(place[:-1] < 0).tolist())
+    titles = [shown[k] for k in pages.tolist()]
+    return titles, np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32), others
 
 
 def _dump_links(
-    path: Path, rows_of: _Numbers, numbers: Mapping[bytes, int], lines: Lines
-) -> tuple[Any, Any]:
-    """The rows of the two pages of each link, -1 where there is no such article."""
+    articles: _Articles, path: Path, linked: Path, lines: Lines
+) -> Iterator[tuple[Any, Any]]:
+    """The rows of the two articles of each link, -1 where there is none, many at a time."""
     import numpy as np
 
-    by_id = "?pl_target_id"
-    columns = ("pl_from", "?pl_from_namespace", by_id, "?pl_namespace", "?pl_title")
-    meant: _Numbers | None = None
-    sources, targets = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for rows in _sql_rows(path, columns, lines):
-        origins, spaces, ids, named, titles = zip(*rows, strict=True) if rows else ((),) * 5
-        if titles and titles[0] == b"0" and named[0] == b"0":  # no title begins without a quote
-            meant = meant or _link_targets(path, numbers, lines)
-            ends = meant.of(np.array(ids, np.int64))
+    table = _sql_table(linked, lines)
+    titled = "pl_title" in table.columns  # the old schema, or both
+    meant = ("pl_namespace", "pl_title") if titled else ("pl_target_id",)
+    space = ("pl_from_namespace",) if "pl_from_namespace" in table.columns else ()
+    rows = _sql_rows(table, "pl_from", *meant, *space)
+    targets = None if titled else _link_targets(articles, path, lines)
+    for origins, *columns in rows:
+        spaces = columns.pop() if space else ()
+        begins = articles.rows_of.of(np.array(origins, np.int64))
+        if space:
+            begins[np.array(spaces) != b"0"] = -1
+        if targets:
+            yield begins, targets.of(np.array(columns[0], np.int64))
         else:
-            pairs = zip(named, titles, strict=True)
-            found = (numbers.get(_unquoted(t), -1) if n == b"0" else -1 for n, t in pairs)
-            ends = np.fromiter(found, np.int32, len(rows))
-        inside = np.array(spaces) == b"0"
-        begins = rows_of.of(np.array(origins, np.int64))
-        sources.append(np.where(inside, begins, -1).astype(np.int32))
-        targets.append(ends.astype(np.int32))
-    return np.concatenate(sources), np.concatenate(targets)
+            yield begins, _titled(articles, *columns)
 
 
-def _link_targets(path: Path, numbers: Mapping[bytes, int], lines: Lines) -> _Numbers:
+def _titled(articles: _Articles, spaces: Sequence[bytes], titles: Sequence[bytes]) -> Any:
+    """The rows of the articles of these titles, -1 for those of other namespaces or of none."""
+    import numpy as np
+
+    pairs = zip(spaces, titles, strict=True)
+    found = (articles.numbers.get(_unquoted(t), -1) if n == b"0" else -1 for n, t in pairs)
+    return np.fromiter(found, np.int32, len(titles))
+
+
+def _link_targets(articles: _Articles, path: Path, lines: Lines) -> _Numbers:
     """The rows of the articles that the ids of linktarget.sql mean."""
     import numpy as np
 
-    beside = path.with_name(path.name.replace("pagelinks", "page"))
-    table = _dump_beside(beside, "linktarget")
-    if not table:
+    beside = _dump_beside(path, "linktarget")
+    if not beside:
         raise UsageError(f"{path}: it needs linktarget.sql beside it")
-    found: dict[int, int] = {}
-    for rows in _sql_rows(table, ("lt_id", "lt_namespace", "lt_title"), lines):
-        for number, space, title in rows:
-            if space == b"0" and (row := numbers.get(_unquoted(title), -1)) >= 0:
-                found[int(number)] = row
-    ids = np.array(sorted(found), np.int64)
-    return _Numbers(ids, np.array([found[k] for k in ids.tolist()], np.int32))
+    ids, numbers = array("q"), array("i")
+    table = _sql_table(beside, lines)
+    for named, *columns in _sql_rows(table, "lt_id", "lt_namespace", "lt_title"):
+        rows = _titled(articles, *columns)
+        ids.frombytes(np.array(named, np.int64)[rows >= 0].tobytes())
+        numbers.frombytes(rows[rows >= 0].tobytes())
+    order = np.argsort(ids, kind="stable")
+    return _Numbers(np.array(ids, np.int64)[order], np.array(numbers, np.int32)[order])
 
 
 # -- the compact form: a folder of arrays that are mapped, not read
@@ -12343,10 +12458,6 @@ def graph_command(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     _need_scipy("graph")
     target = options.output.resolve()
-    if target.exists():
-        raise UsageError(f"--output {options.output} exists: name a folder that does not")
-    if not options.source.exists():
-        raise UsageError(f"{options.source}: there is no such file or folder")
     note = {"source": str(options.source), "built": utc_now(), "license": options.license}
     with _unfinished(target) as folder:
         with _reading(options.source) as lines:
@@ -12363,6 +12474,8 @@ def _unfinished(target: Path) -> Iterator[Path]:
     processes have left are cleared away."""
     begin = f".{target.name}.building-"
     try:
+        if target.exists():
+            raise UsageError(f"--output {target} exists: name a folder that does not")
         for left in target.parent.glob(f"{glob.escape(begin)}*"):
             if not _is_running(left.name.removeprefix(begin)):
                 shutil.rmtree(left, ignore_errors=True)
@@ -12379,12 +12492,12 @@ def _unfinished(target: Path) -> Iterator[Path]:
 
 
 def _is_running(process: str) -> bool:
-    """Whether a process of that number is there."""
+    """Whether another process of that number is there."""
     try:
         os.kill(int(process), 0)
     except (ValueError, OSError):
         return False
-    return True
+    return int(process) != os.getpid()  # in a container, each run may have the same number
 
 
 @contextmanager
