@@ -188,6 +188,13 @@ def model_list(wire: str, ids: list[str]) -> Json:
     return {"object": "list", "data": data}
 
 
+class _Listener(ThreadingHTTPServer):
+    """One that lets as many clients connect at the same moment as any test starts."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+
 class Server:
     """Answers on 127.0.0.1 until the `with` block ends."""
 
@@ -205,8 +212,7 @@ class Server:
         self.closing = threading.Event()
         self._script: deque[Say] = deque()
         self._lock = threading.Lock()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Listener(("127.0.0.1", 0), _handler(self))
         self.port = self._http.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
 
