@@ -58,6 +58,7 @@ import time
 import unicodedata
 import warnings
 import zlib
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -533,6 +534,32 @@ class TextWorld(World, Protocol):
 
     def stream(self, name: str) -> random.Random:
         """A seeded stream of its own, so that one use of chance never shifts another."""
+
+
+class Task(ABC):
+    """What a model is asked that is no walk.
+
+    Its kind chooses the writer of its prompt (TASK_PROMPTS) and the judge of its answer
+    (TASK_JUDGES); all else that depends on it stands in its class.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sha256(self) -> str:
+        """SHA-256 (hex) of its truth."""
+
+    @abstractmethod
+    def describe(self, mirage: str) -> dict[str, Any]:
+        """It, as the result file holds it."""
+
+    @abstractmethod
+    def fields(self) -> dict[str, Any]:
+        """It, as a trial of the result file names it."""
+
+
+Problem = TextWorld | Task  # what a trial is about
 
 
 def place_text(place: Any) -> str:
@@ -1599,13 +1626,13 @@ class WikiWorld:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkQuestion:
+class LinkQuestion(Task):
     """Whether the first page links to the second: a question about a graph, no walk over it."""
 
     graph: Graph
     source: int
     target: int
-    kind: ClassVar[str] = "links"
+    kind = "links"
 
     @property
     def linked(self) -> bool:
@@ -1647,8 +1674,6 @@ class LinkQuestion:
             "graph_sha256": self.graph.sha256,
         }
 
-
-Problem = TextWorld | LinkQuestion  # what a trial is about
 
 _NUMBERED = re.compile(r"\W*(\d{1,6})\b[.):\]]?\s*(.*)", re.S)
 
@@ -2001,10 +2026,15 @@ def question_prompt(question: LinkQuestion, config: MazeConfig) -> Prompt:
     return Prompt(words["system"], user, chain_sha256(words["system"], user))
 
 
+TASK_PROMPTS: Mapping[str, Callable[[Any, MazeConfig], Prompt]] = {
+    LinkQuestion.kind: question_prompt
+}
+
+
 def opening(world: Problem, config: MazeConfig, form: str = "") -> tuple[Prompt, Plant | None]:
     """What a trial opens with, and the planted error in it."""
-    if isinstance(world, LinkQuestion):
-        return question_prompt(world, config), None
+    if isinstance(world, Task):
+        return TASK_PROMPTS[world.kind](world, config), None
     builder = PromptBuilder(world, config, form)
     return builder.build(), builder.plant
 
@@ -6298,6 +6328,11 @@ def score_question(text: str, outcome: str, question: LinkQuestion) -> dict[str,
     }
 
 
+TASK_JUDGES: Mapping[str, Callable[[str, str, Any], dict[str, Any]]] = {
+    LinkQuestion.kind: score_question
+}
+
+
 def _score_fields(
     answer: Answer, metrics: Metrics, outcome: str, measures: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -7115,7 +7150,7 @@ def trial_id(
         "group": group,
         "run": run,
     }
-    if config.protocol == "step" and not isinstance(world, LinkQuestion):
+    if config.protocol == "step" and not isinstance(world, Task):
         budget = game_budget(world, config)
         shape |= {"game": [config.memory, budget, config.most_hints, config.hint_at]}
         shape |= {"hints": config.hints}  # which no rules show
@@ -7585,8 +7620,8 @@ class BenchmarkRunner:
             trial_id=trial.id,
         )
         try:
-            if isinstance(trial.world, LinkQuestion):
-                update = self._ask_question(trial, trial.world)
+            if isinstance(trial.world, Task):
+                update = self._ask_task(trial, trial.world)
             else:
                 play = self._play_game if self.config.protocol == "step" else self._converse
                 update = play(trial, trial.world)
@@ -7645,10 +7680,10 @@ class BenchmarkRunner:
             "nrs": _rounded(nrs),
         }
 
-    def _ask_question(self, trial: Trial, question: LinkQuestion) -> dict[str, Any]:
-        """The answer to a question, beside the truth."""
+    def _ask_task(self, trial: Trial, task: Task) -> dict[str, Any]:
+        """The answer to a task, judged."""
         reply = self._ask(trial, trial.prompt.messages)
-        scored = score_question(reply.text, reply.outcome, question)
+        scored = TASK_JUDGES[task.kind](reply.text, reply.outcome, task)
         return {**scored, **_reply_fields(reply, Answer(text=reply.text))}
 
     def _play_game(self, trial: Trial, world: TextWorld) -> dict[str, Any]:
@@ -7709,7 +7744,7 @@ def reference_scale(worlds: Worlds, config: MazeConfig) -> dict[str, float]:
     game = config.protocol == "step"
     most = MOST_SCALED_GAMES if game else MOST_SCALED
     for world in (worlds[k] for k in range(min(len(worlds), most))):
-        if isinstance(world, LinkQuestion):
+        if isinstance(world, Task):
             break  # they come last
         prompt = PromptBuilder(world, config).build()
         for name, found in scores.items():
@@ -7741,8 +7776,8 @@ def rescore_trial(
     trial: an entry of "results" that did not end as an error. Raises NotWiredError when its raw
     answer is missing.
     """
-    if isinstance(world, LinkQuestion):
-        return _rescore_question(trial, world)
+    if isinstance(world, Task):
+        return _rescore_task(trial, world)
     if trial.get("turns") is not None:
         return _rescore_game(trial, world, hints, config)
     thread = AriadneThread(trial["ariadne_group"], config.lang)
@@ -7781,12 +7816,13 @@ def _rescore_game(
     return {**score_game(game, hints), **_signals_of(reasoning)}
 
 
-def _rescore_question(trial: Mapping[str, Any], question: LinkQuestion) -> dict[str, Any]:
+def _rescore_task(trial: Mapping[str, Any], task: Task) -> dict[str, Any]:
     text = trial.get("raw_response")
     if not isinstance(text, str):
         raise NotWiredError("its raw answer is missing")
     outcome = trial["outcome"]
-    return score_question(text, ANSWERED if outcome == UNREADABLE else outcome, question)
+    outcome = ANSWERED if outcome == UNREADABLE else outcome
+    return TASK_JUDGES[task.kind](text, outcome, task)
 
 
 def _stored_plant(trial: Mapping[str, Any], world: TextWorld) -> Plant | None:
@@ -11334,7 +11370,7 @@ def _show(plan: Plan, console: Console) -> int:
         world: Problem = plan.mazes[k]
         prompt, plant = opening(world, plan.config, plan.config.forms[-1])
         messages, drawing = prompt.messages, ""
-        if not isinstance(world, LinkQuestion):
+        if not isinstance(world, Task):
             drawing = world.drawing(plan.config.hints)
             if plan.config.protocol == "step":
                 messages = Game(world, plan.config, "A", prompt, plant).messages()
@@ -11423,7 +11459,7 @@ ANSWER_TOKENS = 40  # of a move, about
 def _size_of(world: Problem, config: MazeConfig) -> tuple[int, int]:
     """(about how many tokens of input a trial takes, how many answers at most), without hints."""
     prompt, _ = opening(world, config, config.forms[-1])
-    if isinstance(world, LinkQuestion) or config.protocol == "plan":
+    if isinstance(world, Task) or config.protocol == "plan":
         return prompt.tokens(), 1
     return _game_tokens(world, prompt, config), game_budget(world, config)
 
